@@ -1,18 +1,18 @@
 // KAI's fraction pods beside Nodes, kai-config and RuntimeClasses: what can never be placed among them.
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
-#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/lint/linted.h"
 
 namespace gso::lint_kai_test {
 namespace {
 
+using namespace lint_test;
+
 constexpr const char* kNode =
     "---\n{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.memory: '40960'}}, status: "
-    "{allocatable: "
-    "{nvidia.com/gpu: '2'}}}\n";
+    "{allocatable: {nvidia.com/gpu: '2'}}}\n";
 constexpr const char* kConfig =
     "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: ";
 
@@ -21,20 +21,13 @@ std::string pod(const std::string& annotations, const std::string& spec = "") {
          "}}, spec: {schedulerName: kai-scheduler, containers: [{name: c, image: i}]" + spec + "}}\n";
 }
 
-// The codes of the Pod's document.
-std::set<std::string> codes_of_pod(const std::string& text, const PodRules& rules = {}) {
-  std::vector<ClusterObject> objects;
-  std::vector<LintedDocument> documents = lint_text("f.yaml", text, rules, &objects);
-  lint_kai(objects, rules, documents);
-  std::set<std::string> out;
-  for (const LintedDocument& document : documents) {
-    for (const Diagnostic& diagnostic : document.diagnostics)
-      if (document.kind == "Pod") out.insert(diagnostic.code);
-  }
+// The codes of the Pods' documents.
+Codes codes_of_pods(const std::string& text, const PodRules& rules = {}) {
+  Codes out;
+  for (const LintedDocument& document : lint_together(text, rules))
+    if (document.kind == "Pod") std::ranges::copy(codes(document, true), std::back_inserter(out));
   return out;
 }
-
-using Codes = std::set<std::string>;
 
 TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
   const std::string config = kConfig;
@@ -63,8 +56,7 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
       {"an unscheduled scaling pod",
        pod("gpu-fraction: '0.5'") + kNode +
            "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, spec: {containers: "
-           "[{name: "
-           "c, image: i}]}}\n",
+           "[{name: c, image: i}]}}\n",
        {"KAICannotPlace"}},
       {"a taint that takes the reservation",
        pod("gpu-fraction: '0.5'", ", tolerations: [{key: m, operator: Exists}]") +
@@ -75,7 +67,7 @@ TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
        pod("gpu-fraction: '0.5'") + "---\n{apiVersion: a/v1, kind: Config, metadata: {name: x}}\n",
        {}},
   };
-  for (const auto& row : rows) EXPECT_EQ(codes_of_pod(row.text), row.codes) << row.name;
+  for (const auto& row : rows) EXPECT_EQ(codes_of_pods(row.text), row.codes) << row.name;
 }
 
 // KAI's webhook looks at the pods of the scheduler that kai-config names, and at no others.
@@ -87,17 +79,17 @@ TEST(LintKai, ChecksThePodsOfTheSchedulerThatTheConfigNames) {
     std::string text = pod("gpu-fraction: '7'");
     return text.replace(text.find("kai-scheduler"), std::string_view("kai-scheduler").size(), scheduler);
   };
-  EXPECT_EQ(codes_of_pod(of("my-kai")), Codes{"AnnotationIgnored"});
-  EXPECT_EQ(codes_of_pod(of("my-kai") + config), Codes{"GPUFractionInvalid"});
-  EXPECT_EQ(codes_of_pod(config + "---\n" + of("my-kai")), Codes{"GPUFractionInvalid"});
-  EXPECT_EQ(codes_of_pod(of("kai-scheduler") + config), Codes{"AnnotationIgnored"});
-  EXPECT_EQ(codes_of_pod(of("kai-scheduler") + kConfig + "true}}}\n"), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(of("my-kai")), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("my-kai") + config), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(config + "---\n" + of("my-kai")), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + config), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + kConfig + "true}}}\n"), Codes{"GPUFractionInvalid"});
 }
 
 TEST(LintKai, TakesTheFlagForMoreThanTheConfig) {
   const std::string text = pod("gpu-fraction: '0.5'") + kConfig + "false}}}\n";
-  EXPECT_EQ(codes_of_pod(text, {.kai_gpu_sharing = true}), Codes{});
-  EXPECT_EQ(codes_of_pod(text, {.kai_gpu_sharing = false}), Codes{"KAISharingDisabled"});
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = true}), Codes{});
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = false}), Codes{"KAISharingDisabled"});
 }
 
 }  // namespace

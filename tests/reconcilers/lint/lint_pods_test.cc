@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reconcilers/checks/inference_memory.h"
-#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/lint/linted.h"
 
 namespace gso::lint_pods_test {
 namespace {
@@ -25,19 +25,28 @@ std::string pod(const std::string& container, const std::string& spec = "",
 
 // What is said about the Pod's memory.
 std::vector<std::string> told(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
-  std::vector<ClusterObject> objects;
-  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-  lint_pods(objects, documents);
   std::vector<std::string> out;
-  for (const LintedDocument& document : documents) {
-    for (const Diagnostic& d : document.diagnostics) {
+  for (const LintedDocument& document : lint_test::lint_together(text))
+    for (const Diagnostic& d : document.diagnostics)
       if (d.code == code) out.push_back(d.path + ": " + d.message);
-    }
-  }
   return out;
 }
 
 const std::string kOnAny = "nodeSelector: {nvidia.com/device-plugin.config: any}, ";
+
+// One text that has this part; an empty part: none.
+void expect_told(const std::string& text, const std::string& part,
+                 const std::string& code = "MemoryFractionAboveSlice") {
+  const std::vector<std::string> found = told(text, code);
+  ASSERT_EQ(found.size(), part.empty() ? 0U : 1U) << text;
+  for (const std::string& one : found) EXPECT_TRUE(one.contains(part)) << one;
+}
+
+// Only an info, which has this part.
+void expect_unknown(const std::string& text, const std::string& part) {
+  EXPECT_TRUE(told(text).empty()) << text;
+  expect_told(text, part, "MemoryFractionUnknown");
+}
 
 TEST(LintMemory, NamesTheNumberThatFits) {
   const std::vector<std::string> found =
@@ -50,45 +59,32 @@ TEST(LintMemory, NamesTheNumberThatFits) {
             "--gpu-memory-utilization to at most 0.22");
 }
 
+// The container, and a part of what is said; empty: nothing.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
 TEST(LintMemory, KnowsTheServersTheirFlagsAndTheirDefaults) {
-  struct Row {
-    std::string container;
-    bool told;
-    std::string part;
-  };
-  const std::vector<Row> rows{
-      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.22']", false, ""},
-      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.23']", true, "is 0.23"},
-      {"image: vllm/vllm-openai, args: [--model, m]", true, "is not set, and its default is 0.9"},
-      {"image: vllm/vllm-openai, command: [sleep, infinity]", false, ""},
-      {"image: mine, command: [sh, -c, 'exec vllm serve m --gpu_memory_utilization 0.5']", true, "is 0.5"},
-      {"image: mine, command: [python3, -m, vllm.entrypoints.openai.api_server]", true, "default is 0.9"},
-      {"image: lmsysorg/sglang, command: [python3, -m, sglang.launch_server, --mem-fraction-static, '0.8']", true,
-       "SGLang"},
-      {"image: mine, command: [python3, -m, sglang.launch_server]", true, "--mem-fraction-static is not set"},
-      {"image: mine, command: [sglang, --mem-fraction-static, '0.2']", false, ""},
-      {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_memory_fraction, '0.9']", true, "TensorRT-LLM"},
-      {"image: nvcr.io/nvidia/tensorrt-llm/release", true, "free_gpu_memory_fraction is not set"},
-      {"image: mine, command: [train]", false, ""},
-      {"image: mine", false, ""}};
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.container);
-    const std::vector<std::string> found = told(pod(row.container, kOnAny) + kFour);
-    ASSERT_EQ(found.size(), row.told ? 1U : 0U);
-    if (row.told) {
-      EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
-    }
-  }
+  const Rows rows{
+      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.22']", ""},
+      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.23']", "is 0.23"},
+      {"image: vllm/vllm-openai, args: [--model, m]", "is not set, and its default is 0.9"},
+      {"image: vllm/vllm-openai, command: [sleep, infinity]", ""},
+      {"image: mine, command: [sh, -c, 'exec vllm serve m --gpu_memory_utilization 0.5']", "is 0.5"},
+      {"image: mine, command: [python3, -m, vllm.entrypoints.openai.api_server]", "default is 0.9"},
+      {"image: lmsysorg/sglang, command: [python3, -m, sglang.launch_server, --mem-fraction-static, '0.8']", "SGLang"},
+      {"image: mine, command: [python3, -m, sglang.launch_server]", "--mem-fraction-static is not set"},
+      {"image: mine, command: [sglang, --mem-fraction-static, '0.2']", ""},
+      {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_memory_fraction, '0.9']", "TensorRT-LLM"},
+      {"image: nvcr.io/nvidia/tensorrt-llm/release", "free_gpu_memory_fraction is not set"},
+      {"image: mine, command: [train]", ""},
+      {"image: mine", ""}};
+  for (const auto& [container, part] : rows) expect_told(pod(container, kOnAny) + kFour, part);
 }
 
 TEST(LintMemory, GoesByTheProfilesThatThePodCanMeet) {
   const std::string server = "image: vllm/vllm-openai, args: [--gpu-memory-utilization=0.15]";
   EXPECT_EQ(told(pod(server, kOnAny) + kFour).size(), 0U);
-  // It may run where ten share a GPU.
-  const std::vector<std::string> anywhere = told(pod(server) + kFour);
-  ASSERT_EQ(anywhere.size(), 1U);
-  EXPECT_NE(anywhere[0].find("key many of ConfigMap mps-config"), std::string::npos);
-  EXPECT_NE(anywhere[0].find("at most 0.09"), std::string::npos);
+  expect_told(pod(server) + kFour, "key many of ConfigMap mps-config");  // It may run where ten share a GPU.
+  expect_told(pod(server) + kFour, "at most 0.09");
   EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/device-plugin.config: slices}, ") + kFour).size(), 0U);
   EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + kFour).size(), 0U) << "nobody offers that name";
   EXPECT_EQ(told(pod(server)).size(), 0U);
@@ -99,8 +95,7 @@ TEST(LintMemory, GoesByTheProfilesThatThePodCanMeet) {
 }
 
 TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
-  const std::vector<std::pair<std::string, std::string>> rows{
-      // The container, and a part of what is said; empty: nothing.
+  const Rows rows{
       {"image: vllm/vllm-openai, args: ['--gpu-memory-utilization=90']", "is 90"},
       {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.9)']",
        "is 0.9"},
@@ -115,14 +110,7 @@ TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
       {R"(image: mine, command: [sh, -c, "cat > e <<EOF\nk:\n  free_gpu_memory_fraction: 0.85\nEOF\ntrtllm-serve m"])",
        "is 0.85"},
       {R"(image: vllm/vllm-openai, args: ['{"gpu-memory-utilization": 0.2}'])", ""}};
-  for (const auto& [container, part] : rows) {
-    SCOPED_TRACE(container);
-    const std::vector<std::string> found = told(pod(container, kOnAny) + kFour);
-    ASSERT_EQ(found.size(), part.empty() ? 0U : 1U);
-    if (!part.empty()) {
-      EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
-    }
-  }
+  for (const auto& [container, part] : rows) expect_told(pod(container, kOnAny) + kFour, part);
 }
 
 TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
@@ -132,54 +120,36 @@ TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
                kOnAny) +
            kFour;
   };
+  const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, {name: UTIL, value: '";
   for (const char* value : {"$(UTIL)", "$(INDIRECT)"}) {
-    SCOPED_TRACE(value);
-    const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, ";
-    EXPECT_TRUE(told(with(value, indirect + "{name: UTIL, value: '0.2'}")).empty());
-    const std::vector<std::string> found = told(with(value, indirect + "{name: UTIL, value: '0.7'}"));
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("is 0.7"), std::string::npos) << found[0];
+    EXPECT_TRUE(told(with(value, indirect + "0.2'}")).empty()) << value;
+    expect_told(with(value, indirect + "0.7'}"), "is 0.7");
   }
-  for (const char* value : {"$UTIL", "${UTIL}", "${UTIL:-0.9}"}) {
-    SCOPED_TRACE(value);
-    EXPECT_TRUE(told(with(value, "{name: UTIL, value: '0.7'}")).empty());
-    const std::vector<std::string> found = told(with(value, "{name: UTIL, value: '0.7'}"), "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find(std::string(value) + ", which only a shell evaluates"), std::string::npos) << found[0];
-  }
+  for (const std::string value : {"$UTIL", "${UTIL}", "${UTIL:-0.9}"})
+    expect_unknown(with(value, "{name: UTIL, value: '0.7'}"), value + ", which only a shell evaluates");
 }
 
 TEST(LintMemory, AValueThatTheManifestDoesNotShowIsAnInfo) {
-  const std::string secret = ", env: [{name: UTIL, valueFrom: {secretKeyRef: {name: s, key: k}}}]";
-  for (const std::string& container : {"args: ['--gpu-memory-utilization=$(UTIL)']" + secret,
-                                       std::string("args: ['--gpu-memory-utilization=$(UTIL)'], envFrom: [{secretRef: "
-                                                   "{name: s}}]"),
-                                       std::string("args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]"),
-                                       std::string("args: [--config, /etc/vllm.yaml]")}) {
-    SCOPED_TRACE(container);
+  for (const std::string container :
+       {"args: ['--gpu-memory-utilization=$(UTIL)'], env: [{name: UTIL, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+        "args: ['--gpu-memory-utilization=$(UTIL)'], envFrom: [{secretRef: {name: s}}]",
+        "args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]", "args: [--config, /etc/vllm.yaml]"}) {
     const std::string text = pod("image: vllm/vllm-openai, " + container, kOnAny) + kFour;
-    EXPECT_TRUE(told(text).empty());
-    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("whose content is not in the manifest"), std::string::npos) << found[0];
-    EXPECT_EQ(found[0].find("default"), std::string::npos) << found[0];
+    expect_unknown(text, "whose content is not in the manifest");
+    EXPECT_FALSE(told(text, "MemoryFractionUnknown")[0].contains("default")) << container;
   }
 }
 
 TEST(LintMemory, NamesAVariableThatTheImageMightTurnIntoTheFlag) {
-  const std::vector<std::pair<std::string, std::string>> rows{
+  const Rows rows{
       {"image: vllm/vllm-openai, env: [{name: GPU_MEMORY_UTILIZATION, value: '0.2'}]", "GPU_MEMORY_UTILIZATION"},
       {"image: mine, env: [{name: VLLM_GPU_MEMORY_UTILIZATION, value: '0.9'}]", "VLLM_GPU_MEMORY_UTILIZATION"},
       {"image: vllm/vllm-openai, env: [{name: EXTRA, value: '--gpu-memory-utilization 0.2'}]", "EXTRA"}};
   for (const auto& [container, variable] : rows) {
-    SCOPED_TRACE(container);
     const std::string text = pod(container, kOnAny) + kFour;
-    EXPECT_TRUE(told(text).empty());
-    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("comes from variable " + variable), std::string::npos) << found[0];
-    EXPECT_NE(found[0].find("if the image reads it"), std::string::npos) << found[0];
-    EXPECT_EQ(found[0].find("not in the manifest"), std::string::npos) << found[0];
+    expect_unknown(text, "comes from variable " + variable);
+    expect_unknown(text, "if the image reads it");
+    EXPECT_FALSE(told(text, "MemoryFractionUnknown")[0].contains("not in the manifest")) << container;
   }
 }
 
@@ -191,15 +161,19 @@ TEST(LintMemory, GoesByTheAffinityAndTheLabelsOfSharing) {
            expression + "]}]}}}, ";
   };
   const std::string key = "{key: nvidia.com/device-plugin.config, operator: ";
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any]}")) + kFour).size(), 0U) << "four clients";
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any, many]}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [slices]}")) + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, affine(key + "NotIn, values: [many]}")) + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, affine(key + "Exists}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, affine("{key: pool, operator: In, values: [a]}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: none}, ") + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ") + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.replicas: '4'}, ") + kFour).size(), 0U);
+  const std::string label = "nodeSelector: {nvidia.com/gpu.";
+  const std::pair<std::string, bool> rows[] = {
+      {affine(key + "In, values: [any]}"), false},  // Four clients.
+      {affine(key + "In, values: [any, many]}"), true},
+      {affine(key + "In, values: [slices]}"), false},
+      {affine(key + "NotIn, values: [many]}"), false},
+      {affine(key + "Exists}"), true},
+      {affine("{key: pool, operator: In, values: [a]}"), true},
+      {label + "sharing-strategy: none}, ", false},
+      {label + "sharing-strategy: mps}, ", true},
+      {label + "replicas: '4'}, ", false},
+  };
+  for (const auto& [spec, warned] : rows) EXPECT_EQ(told(pod(server, spec) + kFour).size(), warned ? 1U : 0U) << spec;
 }
 
 TEST(LintMemory, LooksAtSidecarsToo) {

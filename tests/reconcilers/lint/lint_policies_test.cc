@@ -1,4 +1,4 @@
-// Lint of SharingPolicies: field by field, and against the CRD.
+// Lint of SharingPolicies: field by field, and against the CRD; and of ClusterPolicies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -24,28 +23,23 @@ std::string policy(const std::string& spec) {
 }
 
 TEST(LintPolicies, AWrongKindOfValueIsNamed) {
-  const auto message = [](const std::string& spec) {
-    const auto linted = lint(policy(spec));
-    return linted[0].diagnostics.empty() ? std::string() : linted[0].diagnostics[0].message;
-  };
-  EXPECT_EQ(message("rollout: {maxUnavailable: '10'}"),
+  EXPECT_EQ(first_message(policy("rollout: {maxUnavailable: '10'}")),
             "a count must have no quotes: write 10, or a percentage such as \"10%\"");
-  EXPECT_EQ(message("profile: {configMapKey: {key: slices}}").find("expected a string, the name of a key"), 0U);
+  EXPECT_TRUE(first_message(policy("profile: {configMapKey: {key: slices}}"))
+                  .starts_with("expected a string, the name of a key"));
 }
 
 // Regression: only the dropped field was reported, as a warning, and the policy would have governed every node.
 TEST(LintPolicies, ASelectorThatIsEmptyAfterTheDropSelectsEveryNode) {
   const auto last = [](const std::string& selector) {
-    const auto linted = lint(policy("nodeSelector: {" + selector + "}"));
-    return linted[0].diagnostics.empty() ? Diagnostic() : linted[0].diagnostics.back();
+    return lint(policy("nodeSelector: {" + selector + "}"))[0].diagnostics.back();
   };
   const Diagnostic label = last("nvidia.com/gpu.family: turing");
   EXPECT_EQ(label.path, "spec.nodeSelector");
   EXPECT_EQ(label.severity, Diagnostic::Severity::error);
-  EXPECT_NE(label.message.find("would select every node; write matchLabels: {nvidia.com/gpu.family: turing}"),
-            std::string::npos)
+  EXPECT_TRUE(label.message.contains("would select every node; write matchLabels: {nvidia.com/gpu.family: turing}"))
       << label.message;
-  EXPECT_NE(last("matchlabels: {pool: a}").message.find("write matchLabels: {LABEL: VALUE}"), std::string::npos);
+  EXPECT_TRUE(last("matchlabels: {pool: a}").message.contains("write matchLabels: {LABEL: VALUE}"));
 }
 
 TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
@@ -190,15 +184,11 @@ TEST(LintPolicies, ErrorsThatTheSchemaOfTheCrdDoesNotContainAreCounted) {
 }
 
 TEST(LintPolicies, WhatSurroundsTheSpecIsCheckedAsTheApiServerDoes) {
-  const auto found = [](const std::string& version, const std::string& metadata, const std::string& more = "") {
-    return codes(lint("apiVersion: " + version + "\nkind: SharingPolicy\nmetadata: {" + metadata + "}\n" + more +
-                      "spec: {}\n")[0]);
-  };
-  const std::string served = "gpusharing.dev/v1alpha1";
-  EXPECT_EQ(found(served, "name: p"), Codes{});
-  EXPECT_EQ(found(served, "generateName: p-"), Codes{});
-  EXPECT_EQ(found("gpusharing.dev/v1", "name: p"), Codes{"UnknownValue"});
-  EXPECT_EQ(found(served, "name: p", "spce: {}\n"), Codes{"UnknownField"});
+  const std::string of = "kind: SharingPolicy\nspec: {}\napiVersion: gpusharing.dev/";
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {name: p}\n"), Codes{});
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {generateName: p-}\n"), Codes{});
+  EXPECT_EQ(codes_of(of + "v1\nmetadata: {name: p}\n"), Codes{"UnknownValue"});
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {name: p}\nspce: {}\n"), Codes{"UnknownField"});
 }
 
 // A property of the CRD, as lint calls it, and the words that it may be.
@@ -248,12 +238,9 @@ TEST(LintPolicies, EveryFieldOfTheCrdIsKnownWithItsWords) {
   const auto fields = crd_fields();
   ASSERT_GT(fields.size(), 10u);
   for (const CrdField& field : fields) {
-    const auto found = codes(lint(policy(spec_with(field.path, "null")))[0]);
-    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << field.path;
-    for (const std::string& word : field.words) {
-      const auto with_word = codes(lint(policy(spec_with(field.path, word)))[0]);
-      EXPECT_EQ(std::count(with_word.begin(), with_word.end(), "UnknownValue"), 0) << field.path << " " << word;
-    }
+    EXPECT_EQ(std::ranges::count(codes_of(policy(spec_with(field.path, "null"))), "UnknownField"), 0) << field.path;
+    for (const std::string& word : field.words)
+      EXPECT_EQ(std::ranges::count(codes_of(policy(spec_with(field.path, word))), "UnknownValue"), 0) << word;
   }
 }
 
@@ -269,6 +256,39 @@ TEST(LintPolicies, EveryFieldThatLintKnowsIsOneOfTheCrd) {
         std::any_of(reserved.begin(), reserved.end(), [&](const std::string& name) { return field.starts_with(name); });
     EXPECT_TRUE(known) << field;
   }
+}
+
+// --- The fields of a ClusterPolicy that choose the plugin's ConfigMap and default key.
+
+std::string cluster_policy(const std::string& spec) {
+  return "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\nspec: " + spec + "\n";
+}
+
+TEST(LintClusterPolicy, AMisspeltFieldThatChoosesTheProfilesIsNamed) {
+  const struct {
+    std::string spec, path, advice;
+  } cases[] = {{"{devicePlugin: {config: {nam: a}}}", "spec.devicePlugin.config.nam", "Did you mean \"name\"?"},
+               {"{devicePlugin: {config: {name: a, defualt: b}}}", "spec.devicePlugin.config.defualt",
+                "Did you mean \"default\"?"},
+               {"{devicePlugin: {config: {name: a, namespace: b}}}", "spec.devicePlugin.config.namespace",
+                "Known fields: name, default"},
+               {"{devicePlugin: {confg: {name: a}}}", "spec.devicePlugin.confg", "Did you mean \"config\"?"},
+               {"{deviceplugin: {config: {name: a}}}", "spec.deviceplugin", "Did you mean \"devicePlugin\"?"}};
+  for (const auto& [spec, path, advice] : cases) {
+    const auto documents = lint(cluster_policy(spec));
+    ASSERT_EQ(codes(documents.at(0), true), Codes{"UnknownField"}) << spec;
+    EXPECT_TRUE(documents[0].valid()) << spec;
+    EXPECT_EQ(documents[0].diagnostics[0].path, path);
+    EXPECT_EQ(documents[0].diagnostics[0].message, "unknown field; the API server drops it. " + advice);
+  }
+}
+
+TEST(LintClusterPolicy, OtherFieldsAreTheGpuOperatorsOwn) {
+  for (const char* spec :
+       {"{devicePlugin: {enabled: true, version: v1, image: i, mps: {root: /run/nvidia/mps}, config: "
+        "{name: a, default: ''}}, sandboxDevicePlugin: {enabled: false}, dcgm: {confg: x}}",
+        "{devicePlugin: {config: null}}", "{}"})
+    EXPECT_EQ(codes(lint(cluster_policy(spec)).at(0)), Codes{}) << spec;
 }
 
 }  // namespace
