@@ -17,14 +17,17 @@ namespace {
 
 using namespace preflight_test;
 
-struct Case {
-  std::string what;
-  std::vector<Change> changes;
-  Told expected;
-};
+std::string mps(int replicas, const std::string& flags = "") {
+  return fmt::format("{{flags: {{{}}}, sharing: {{mps: {{resources: [{{name: gpu, replicas: {}}}]}}}}}}", flags,
+                     replicas);
+}
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> kCases{
+TEST(Preflight, SaysWhatIsWrongWithTheSetupBeforeAnythingIsTouched) {
+  const struct {
+    std::string what;
+    std::vector<Change> changes;
+    Told expected;
+  } cases[] = {
       {"a good cluster", {}, {}},
       // --- The key of a node.
       {"no default, and the fallback empty", {kNoDefault, kNoneAnnounced}, {}},
@@ -37,46 +40,30 @@ const std::vector<Case>& cases() {
        {kNoDefault, kNoneAnnounced, kDefaultOnly, {"STRATEGIES, value: empty", "STRATEGIES, value: single"}},
        {}},
       {"no default, but a label",
-       {kNoDefault,
-        kNoneAnnounced,
-        {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"},
-        {"STRATEGIES, value: empty", "STRATEGIES, value: named"}},
+       {kNoDefault, kNoneAnnounced, kLabelled, {"STRATEGIES, value: empty", "STRATEGIES, value: named"}},
        {"error Node n1 DefaultMissing"}},
       {"no default, but a label, where the plugin waits for the label",
        {kNoDefault,
         kNoneAnnounced,
-        {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"},
+        kLabelled,
         {"STRATEGIES, value: empty", "STRATEGIES, value: named"},
-        {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:v0.18.1"}},
+        release("v0.18.1")},
        {}},
       {"a label, and a default that is no key",
-       {{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"},
-        {"value: any}", "value: typo}"},
-        {"default: any}}", "default: typo}}"}},
+       {kLabelled, kTypo, kAnnouncedTypo},
        {"error Node n1 DefaultKeyNotFound"}},
-      {"a label, and a default with an error",
-       {{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"},
-        profile("sharing: {mps: {resources: [{name: gpu, replicas: 1}]}}")},
-       {"warning Node n1 DefaultInvalid"}},
-      {"a label that is empty counts as none",
-       {{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: ''}\nstatus"}},
-       {}},
-      {"a default that is no key",
-       {{"value: any}", "value: typo}"}, {"default: any}}", "default: typo}}"}},
-       {"error Node n1 DefaultKeyNotFound"}},
-      {"a label that is no key",
-       {{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: gone}\nstatus"}},
-       {"error Node n1 KeyNotFound"}},
+      {"a label, and a default with an error", {kLabelled, profile(mps(1))}, {"warning Node n1 DefaultInvalid"}},
+      {"a label that is empty counts as none", {label("nvidia.com/device-plugin.config: ''")}, {}},
+      {"a default that is no key", {kTypo, kAnnouncedTypo}, {"error Node n1 DefaultKeyNotFound"}},
+      {"a label that is no key", {label("nvidia.com/device-plugin.config: gone")}, {"error Node n1 KeyNotFound"}},
       {"a label that names a key of binaryData",
        {{"gpu-operator}\ndata:\n", "gpu-operator}\nbinaryData: {packed: dmVyc2lvbjogdjEK}\ndata:\n"},
-        {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: packed}\nstatus"}},
+        label("nvidia.com/device-plugin.config: packed")},
        {}},
       {"an unknown fallback",
        {kNoDefault, kNoneAnnounced, {"STRATEGIES, value: empty", "STRATEGIES, value: first"}},
        {"error Node n1 DefaultMissing"}},
-      {"a profile with an error",
-       {profile("sharing: {mps: {resources: [{name: gpu, replicas: 1}]}}")},
-       {"error Node n1 ConfigInvalid"}},
+      {"a profile with an error", {profile(mps(1))}, {"error Node n1 ConfigInvalid"}},
       // --- The ConfigMap.
       {"a ConfigMap in another namespace",
        {{"name: mps-config, namespace: gpu-operator", "name: mps-config, namespace: default"}},
@@ -103,7 +90,7 @@ const std::vector<Case>& cases() {
        {{"  slices:", "  " + std::string(64, 's') + ":"}},
        {"warning ConfigMap mps-config KeyNoLabelValue"}},
       // --- The operands.
-      {"no --mps-root", {{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""}}, {"error Node n1 MPSRootMissing"}},
+      {"no --mps-root", {kNoRoot}, {"error Node n1 MPSRootMissing"}},
       {"an empty --mps-root", {{"value: /run/nvidia/mps", "value: ''"}}, {"error Node n1 MPSRootMissing"}},
       {"--mps-root as an argument",
        {{"env: [{name: MPS_ROOT, value: /run/nvidia/mps}]", "args: [--mps-root=/run/mps]"}},
@@ -112,11 +99,8 @@ const std::vector<Case>& cases() {
        {{"{name: MPS_ROOT, value: /run/nvidia/mps}",
          "{name: MPS_ROOT, valueFrom: {configMapKeyRef: {name: a, key: b}}}"}},
        {}},
-      {"--mps-root in the profile",
-       {{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""},
-        profile("{flags: {mpsRoot: /run/mps}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}")},
-       {}},
-      {"no --mps-root, and no MPS", {{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""}, kToSlices, kAnnouncedToo}, {}},
+      {"--mps-root in the profile", {kNoRoot, profile(mps(4, "mpsRoot: /run/mps"))}, {}},
+      {"no --mps-root, and no MPS", {kNoRoot, kToSlices, kAnnouncedToo}, {}},
       {"no MPS daemon", {{"mps-control-daemon-ctr", "something-else"}}, {"error Node n1 MPSDaemonMissing"}},
       {"no GFD: the operator writes mps.capable", {{"gfd: 'on'}\nstatus", "gfd: 'off'}\nstatus"}}, {}},
       {"no NFD",
@@ -126,50 +110,41 @@ const std::vector<Case>& cases() {
       {"mps.capable set by hand", {{"nvidia.com/gpu.count: '2', ", "nvidia.com/mps.capable: 'true', "}}, {}},
       // --- The GPUs.
       {"too many MPS clients for a V100",
-       {profile("sharing: {mps: {resources: [{name: gpu, replicas: 17}]}}"),
-        {"compute.minor: '5'", "compute.minor: '0'"}},
+       {profile(mps(17)), {"compute.minor: '5'", "compute.minor: '0'"}},
        {"error Node n1 MPSReplicasAboveMaximum"}},
-      {"as many as a T4 takes", {profile("sharing: {mps: {resources: [{name: gpu, replicas: 48}]}}")}, {}},
+      {"as many as a T4 takes", {profile(mps(48))}, {}},
       {"too many for a V100 whose family alone is known",
-       {profile("sharing: {mps: {resources: [{name: gpu, replicas: 17}]}}"),
+       {profile(mps(17)),
         {"nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5'", "nvidia.com/gpu.family: volta"}},
        {"error Node n1 MPSReplicasAboveMaximum"}},
       {"a MIG profile that the node does not have",
        {profile(
             "{flags: {migStrategy: mixed}, sharing: {timeSlicing: {resources: [{name: mig-1g.5gb, replicas: 2}, {name: "
             "mig-2g.10gb, replicas: 2}]}}}"),
-        {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/mig-1g.5gb.count: '7'}\nstatus"}},
+        label("nvidia.com/mig-1g.5gb.count: '7'")},
        {"warning Node n1 NameMatchesNothing"}},
       {"unknown GPUs",
-       {profile("sharing: {mps: {resources: [{name: gpu, replicas: 48}]}}"),
-        {"nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5', ", ""}},
+       {profile(mps(48)), {"nvidia.com/gpu.compute.major: '7', nvidia.com/gpu.compute.minor: '5', ", ""}},
        {}},
-      {"MPS with MIG",
-       {{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/mig.config: all-1g.5gb}\nstatus"}},
-       {"error Node n1 MIGEnabled"}},
-      {"MPS with migStrategy mixed",
-       {{"value: /run/nvidia/mps}", "value: /run/nvidia/mps}, {name: MIG_STRATEGY, value: mixed}"}},
-       {"error Node n1 MPSWithMixedMIG"}},
+      {"MPS with MIG", {label("nvidia.com/mig.config: all-1g.5gb")}, {"error Node n1 MIGEnabled"}},
+      {"MPS with migStrategy mixed", {more_env("MIG_STRATEGY", "mixed")}, {"error Node n1 MPSWithMixedMIG"}},
       {"migStrategy mixed in the profile, and another on both DaemonSets",
-       {profile("{flags: {migStrategy: mixed}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}"),
+       {profile(mps(4, "migStrategy: mixed")),
         {"v0.20.0', env: [", "v0.20.0', env: [{name: MIG_STRATEGY, value: none}, "}},
        {"warning Node n1 SettingOverridden"}},
       {"a migStrategy that does not exist, and another on both DaemonSets",
-       {profile("{flags: {migStrategy: bogus}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}"),
+       {profile(mps(4, "migStrategy: bogus")),
         {"v0.20.0', env: [", "v0.20.0', env: [{name: MIG_STRATEGY, value: single}, "}},
        {"warning Node n1 SettingOverridden"}},
       {"a migStrategy that does not exist, and another on the plugin alone",
-       {profile("{flags: {migStrategy: bogus}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}"),
-        {"value: /run/nvidia/mps}", "value: /run/nvidia/mps}, {name: MIG_STRATEGY, value: none}"}},
+       {profile(mps(4, "migStrategy: bogus")), more_env("MIG_STRATEGY", "none")},
        {"error Node n1 ConfigInvalid"}},
       {"a deviceIDStrategy that does not exist, and another on the plugin",
-       {profile(
-            "{flags: {plugin: {deviceIDStrategy: bogus}}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}"),
-        {"env: [{name: MPS_ROOT", "args: [--device-id-strategy, uuid], env: [{name: MPS_ROOT"}},
+       {profile(mps(4, "plugin: {deviceIDStrategy: bogus}")), args("--device-id-strategy, uuid")},
        {"warning Node n1 SettingOverridden"}},
       {"two that do not exist, and one on the plugin",
        {profile("{flags: {deviceDiscoveryStrategy: x, plugin: {deviceIDStrategy: x}}}"),
-        {"env: [{name: MPS_ROOT", "args: [--device-id-strategy=uuid], env: [{name: MPS_ROOT"}},
+        args("--device-id-strategy=uuid")},
        {"error Node n1 ConfigInvalid"}},
       {"IMEX channels that do not exist, and none on the plugin but an empty variable",
        {profile("imex: {channelIDs: [1]}"), more_env("IMEX_CHANNEL_IDS", "''")},
@@ -178,8 +153,7 @@ const std::vector<Case>& cases() {
        {profile("imex: {channelIDs: [1]}"), more_env("IMEX_CHANNEL_IDS", "' 0x0'")},
        {"warning Node n1 SettingOverridden"}},
       {"IMEX channels that do not exist, and channel 0 by flag",
-       {profile("imex: {channelIDs: [1]}"),
-        {"env: [{name: MPS_ROOT", "args: [-imex-channel-ids=0], env: [{name: MPS_ROOT"}},
+       {profile("imex: {channelIDs: [1]}"), args("-imex-channel-ids=0")},
        {"warning Node n1 SettingOverridden"}},
       // --- Settings of the DaemonSets themselves.
       {"a MIG_STRATEGY that does not exist", {more_env("MIG_STRATEGY", "bogus")}, {kPluginSetting}},
@@ -197,8 +171,7 @@ const std::vector<Case>& cases() {
       {"a list strategy that does not exist", {more_env("DEVICE_LIST_STRATEGY", "'envvar,cdi'")}, {kPluginSetting}},
       {"an empty list strategy", {more_env("DEVICE_LIST_STRATEGY", "''")}, {kPluginSetting}},
       {"list strategies by flags, and one does not exist",
-       {{"env: [{name: MPS_ROOT",
-         "args: [--device-list-strategy=bogus, --device-list-strategy=envvar], env: [{name: MPS_ROOT"}},
+       {args("--device-list-strategy=bogus, --device-list-strategy=envvar")},
        {kPluginSetting}},
       {"a device id strategy that does not exist", {more_env("DEVICE_ID_STRATEGY", "UUID")}, {kPluginSetting}},
       {"a discovery strategy that does not exist", {more_env("DEVICE_DISCOVERY_STRATEGY", "vfio")}, {kPluginSetting}},
@@ -206,21 +179,16 @@ const std::vector<Case>& cases() {
        {more_env("SHARED_DEVICES_ALLOCATION_POLICY", "pack")},
        {kPluginSetting}},
       {"an allocation policy before there were any",
-       {more_env("SHARED_DEVICES_ALLOCATION_POLICY", "pack"),
-        {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:v0.19.3"}},
+       {more_env("SHARED_DEVICES_ALLOCATION_POLICY", "pack"), release("v0.19.3")},
        {}},
-      {"a boolean of a later release",
-       {more_env("GDRCOPY_ENABLED", "'yes'"), {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:v0.17.4"}},
-       {}},
+      {"a boolean of a later release", {more_env("GDRCOPY_ENABLED", "'yes'"), release("v0.17.4")}, {}},
       {"MPS before there was any",
-       {{"mps-control-daemon-ctr", "something-else"}, {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:v0.14.5"}},
+       {{"mps-control-daemon-ctr", "something-else"}, release("v0.14.5")},
        {"error Node n1 MPSNotInRelease"}},
       {"an IMEX channel that does not exist", {more_env("IMEX_CHANNEL_IDS", "'0,1'")}, {kPluginSetting}},
       {"a boolean that is none for Go", {more_env("PASS_DEVICE_SPECS", "'yes'")}, {kPluginSetting}},
       {"a boolean that is one", {more_env("PASS_DEVICE_SPECS", "T")}, {}},
-      {"a boolean flag without a value",
-       {{"env: [{name: MPS_ROOT", "args: [--pass-device-specs, --fail-on-init-error], env: [{name: MPS_ROOT"}},
-       {}},
+      {"a boolean flag without a value", {args("--pass-device-specs, --fail-on-init-error")}, {}},
       {"GFD's own MIG strategy, which beats the common one",
        {{"v0.20.0', env: []",
          "v0.20.0', env: [{name: GFD_MIG_STRATEGY, value: x}, {name: MIG_STRATEGY, value: none}]"}},
@@ -229,8 +197,7 @@ const std::vector<Case>& cases() {
        {{"v0.20.0', env: []", "v0.20.0', env: [{name: DEVICE_DISCOVERY_STRATEGY, value: vfio}]"}},
        {}},
       {"an empty MPS_ROOT, which overrides the profile's",
-       {{"value: /run/nvidia/mps", "value: ''"},
-        profile("{flags: {mpsRoot: /run/mps}, sharing: {mps: {resources: [{name: gpu, replicas: 4}]}}}")},
+       {{"value: /run/nvidia/mps", "value: ''"}, profile(mps(4, "mpsRoot: /run/mps"))},
        {"error Node n1 MPSRootMissing"}},
       {"a name that no GPU has",
        {profile("sharing: {timeSlicing: {resources: [{name: gpu, replicas: 4}, {name: mig-1g.5gb, replicas: 2}]}}")},
@@ -250,18 +217,10 @@ const std::vector<Case>& cases() {
          "  annotations: {gpusharing.dev/devices: "
          "'[{\"name\":\"A\",\"computeCapability\":[8,0]},{\"name\":\"B\",\"computeCapability\":[7,0]}]'}\n"
          "  labels: {nvidia.com/gpu.present"},
-        profile("sharing: {mps: {resources: [{name: gpu, replicas: 20}]}}")},
+        profile(mps(20))},
        {"error Node n1 MPSReplicasAboveMaximum", "warning Node n1 LabelsUnreliable"}},
   };
-  return kCases;
-}
-
-TEST(Preflight, SaysWhatIsWrongWithTheSetupBeforeAnythingIsTouched) {
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.what);
-    const LoadedManifests loaded = load(c.changes);
-    EXPECT_EQ(told(check_cluster(loaded.world, {})), c.expected);
-  }
+  for (const auto& c : cases) EXPECT_EQ(told(check_cluster(load(c.changes).world, {})), c.expected) << c.what;
 }
 
 }  // namespace

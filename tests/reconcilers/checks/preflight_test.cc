@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,46 +22,38 @@ namespace {
 
 using namespace preflight_test;
 
-// The ConfigMap of one DaemonSet alone.
-std::vector<Change> other_config_map(std::string_view of, const std::string& name, const std::string& container) {
-  std::string own = daemonset(of, container, of == "gfd" ? "gfd: 'on'" : "nvidia.com/mps.capable: 'true'", "");
+// A part of one DaemonSet alone is replaced.
+std::vector<Change> in(std::string_view of, std::string_view from, std::string_view to) {
+  std::string own = of == "gfd" ? daemonset(of, "gpu-feature-discovery", "gfd: 'on'", "")
+                                : daemonset(of, "mps-control-daemon-ctr", "nvidia.com/mps.capable: 'true'", "");
   replace(own, fmt::format("{}-fallback", of), "empty");
   std::string changed = own;
-  replace(changed, "configMap: {name: mps-config}", "configMap: {name: " + name + "}");
+  replace(changed, from, to);
   return {{own, changed}};
 }
 
+Told told_of(const std::vector<Change>& changes, const PlannerSettings& settings = {}, bool infos = false) {
+  return told(check_cluster(load(changes).world, settings), infos);
+}
+
+constexpr std::string_view kMount = "configMap: {name: mps-config}";
+constexpr std::string_view kOther = "configMap: {name: old-config}";
+
 TEST(Preflight, GfdAndMpsDaemonMustLoadWhatThePluginLoads) {
-  EXPECT_EQ(told(check_cluster(load(other_config_map("gfd", "old-config", "gpu-feature-discovery")).world, {})),
+  EXPECT_EQ(told_of(in("gfd", kMount, kOther)),
             (Told{"warning Node n1 GFDOtherConfig", "error Node n1 MPSDaemonHasNoPods"}));
-  EXPECT_EQ(told(check_cluster(load(other_config_map("mps", "old-config", "mps-control-daemon-ctr")).world, {})),
-            Told{"error Node n1 MPSOtherConfig"});
-  // Without any default.
-  auto bare = other_config_map("gfd", "x", "gpu-feature-discovery");
-  bare[0].second = bare[0].first;
-  replace(bare[0].second, "mountPath: /available-configs", "mountPath: /elsewhere");
-  EXPECT_EQ(told(check_cluster(load(bare).world, {})), Told{"warning Node n1 GFDOtherConfig"});
-  // Another default.
-  auto differs = bare;
-  differs[0].second = differs[0].first;
-  replace(differs[0].second, "DEFAULT_CONFIG, value: any", "DEFAULT_CONFIG, value: slices");
-  EXPECT_EQ(told(check_cluster(load(differs).world, {})), Told{"warning Node n1 GFDOtherConfig"});
+  EXPECT_EQ(told_of(in("mps", kMount, kOther)), Told{"error Node n1 MPSOtherConfig"});
+  EXPECT_EQ(told_of(in("gfd", "mountPath: /available-configs", "mountPath: /elsewhere")),
+            Told{"warning Node n1 GFDOtherConfig"})
+      << "without any default";
+  EXPECT_EQ(told_of(in("gfd", "DEFAULT_CONFIG, value: any", "DEFAULT_CONFIG, value: slices")),
+            Told{"warning Node n1 GFDOtherConfig"});
 }
 
 // A GFD that loads another profile still writes the labels: the operator does not own them, and they prove nothing.
 TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
-  auto other_owner = other_config_map("gfd", "mps-config", "gpu-feature-discovery");
-  other_owner[0].second = other_owner[0].first;
-  replace(other_owner[0].second, "kind: ClusterPolicy", "kind: Release");
-  const std::vector<std::tuple<std::string, std::vector<Change>, Told>> table{
-      {"another ConfigMap",
-       other_config_map("gfd", "old-config", "gpu-feature-discovery"),
-       {"warning Node n1 GFDOtherConfig", "error Node n1 MPSDaemonHasNoPods"}},
-      {"another owner, the same ConfigMap", other_owner, {}}};
-  for (const auto& [what, changes, expected] : table) {
-    SCOPED_TRACE(what);
+  for (const auto& changes : {in("gfd", kMount, kOther), in("gfd", "kind: ClusterPolicy", "kind: Release")}) {
     const LoadedManifests loaded = load(changes);
-    EXPECT_EQ(told(check_cluster(loaded.world, {})), expected);
     FleetIndex index;
     index.refresh(loaded.world, {});
     const NodeAssessment* node = index.assessment("n1");
@@ -70,6 +61,7 @@ TEST(Preflight, LabelsBelongToAGfdThatIsNotOfTheNodesSet) {
     EXPECT_EQ(node->labeller, Labeller::foreign_gfd);
     EXPECT_FALSE(operator_owns_labels(Node{}, node->has_labeller(), {}));
   }
+  EXPECT_EQ(told_of(in("gfd", "kind: ClusterPolicy", "kind: Release")), Told{});
 }
 
 // Checked for one node, and therefore not in an answer that nodes share.
@@ -84,82 +76,70 @@ TEST(Preflight, AGpuThatDraOffersTooIsNamedOnceForItsNode) {
   const auto found = [](const std::string& text) {
     const auto loaded = load_manifests({{"test.yaml", text}}, WallTime{});
     EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().message);
-    std::vector<std::string> out;
-    for (const Finding& finding : check_cluster(loaded->world, {}))
-      if (finding.severity != Severity::info)
-        out.push_back(fmt::format("{} {} {} {}", name_of(finding.severity), finding.object.kind, finding.object.name,
-                                  finding.why.code));
-    return out;
+    std::size_t offers = 0;
+    for (const Finding& finding : check_cluster(loaded->world, {})) {
+      if (finding.severity == Severity::info) continue;
+      EXPECT_EQ(told({finding}), Told{"error Node n1 DRADoubleOffer"});
+      ++offers;
+    }
+    return offers;
   };
-  const std::vector<std::string> kOnce{"error Node n1 DRADoubleOffer"};
-  EXPECT_EQ(found(manifests({}) + dra("n1", "nvidia.com/gpu")), kOnce);
-  EXPECT_EQ(found(manifests({}) + dra("n1", "example.com/gpu")), std::vector<std::string>{});
-  EXPECT_EQ(found(manifests({}) + dra("n2", "nvidia.com/gpu")), std::vector<std::string>{});
+  const std::string all = manifests({});
+  EXPECT_EQ(found(all + dra("n1", "nvidia.com/gpu")), 1U);
+  EXPECT_EQ(found(all + dra("n1", "example.com/gpu")), 0U);
+  EXPECT_EQ(found(all + dra("n2", "nvidia.com/gpu")), 0U);
   // Without the DaemonSets, the Node's resources show that a plugin serves it.
-  const std::string all(manifests({}));
-  const std::string node = all.substr(all.rfind("apiVersion: v1\nkind: Node"));
-  EXPECT_EQ(found(node + dra("n1", "nvidia.com/gpu")), kOnce);
-  EXPECT_EQ(found("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n" + dra("n1", "nvidia.com/gpu")),
-            std::vector<std::string>{});
+  EXPECT_EQ(found(all.substr(all.rfind("apiVersion: v1\nkind: Node")) + dra("n1", "nvidia.com/gpu")), 1U);
+  EXPECT_EQ(found("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n" + dra("n1", "nvidia.com/gpu")), 0U);
 }
 
 TEST(Preflight, WithoutGfdTheMpsDaemonHasPodsOnlyWhereSomebodyWritesTheLabel) {
-  const LoadedManifests loaded = load({{"gfd: 'on'}\nstatus", "gfd: 'off'}\nstatus"}});
+  const Change without_gfd{"gfd: 'on'}\nstatus", "gfd: 'off'}\nstatus"};
+  const Told no_pods{"error Node n1 MPSDaemonHasNoPods"};
   PlannerSettings settings;
-  EXPECT_TRUE(told(check_cluster(loaded.world, settings), true).contains("info Node n1 MPSDaemonHasNoPods"));
+  EXPECT_TRUE(told_of({without_gfd}, settings, true).contains("info Node n1 MPSDaemonHasNoPods"));
   settings.label_mode = PlannerSettings::LabelMode::verify;
-  EXPECT_EQ(told(check_cluster(loaded.world, settings)), Told{"error Node n1 MPSDaemonHasNoPods"});
+  EXPECT_EQ(told_of({without_gfd}, settings), no_pods);
   // The operator cannot write the label either if Node Feature Discovery owns it.
-  const LoadedManifests owned = load({{"gfd: 'on'}\nstatus", "gfd: 'off', nvidia.com/mps.capable: 'false'}\nstatus"},
-                                      {"  labels: {nvidia.com/gpu.present",
-                                       "  annotations: {nfd.node.kubernetes.io/feature-labels: "
-                                       "nvidia.com/mps.capable}\n  labels: {nvidia.com/gpu.present"}});
-  EXPECT_EQ(told(check_cluster(owned.world, {})), Told{"error Node n1 MPSDaemonHasNoPods"});
+  EXPECT_EQ(told_of({{"gfd: 'on'}\nstatus", "gfd: 'off', nvidia.com/mps.capable: 'false'}\nstatus"},
+                     {"  labels: {nvidia.com/gpu.present",
+                      "  annotations: {nfd.node.kubernetes.io/feature-labels: nvidia.com/mps.capable}\n  labels: "
+                      "{nvidia.com/gpu.present"}}),
+            no_pods);
 }
 
 // The chart's fixes.mpsSignal. Up to v0.19.3 the sidecar panics before it signals.
 TEST(Preflight, MpsByLabelIsAcceptedFromV20OnWhereTheSidecarCanSignal) {
-  const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
   const Change mps{"  slices: \"sharing: {timeSlicing", "  slices: \"sharing: {mps"};
+  const Told panics{"info Node n1 MPSSidecarPanics"};
+  const Told accepted{"info Node n1 DefaultFirstStart"};
   const Told refused{"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"};
-  PlannerSettings settings;
-  settings.mps_signal_fixed = true;
-  for (const auto& [version, expected] :
-       std::vector<std::pair<std::string, Told>>{{"v0.18.1", {"info Node n1 MPSSidecarPanics"}},
-                                                 {"v0.18.2", refused},
-                                                 {"v0.19.3", refused},
-                                                 {"v0.20.0", {"info Node n1 DefaultFirstStart"}},
-                                                 {"latest", refused}}) {
-    const LoadedManifests loaded = load({by_label, mps, {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:" + version}});
-    EXPECT_EQ(told(check_cluster(loaded.world, settings), true), expected) << version;
+  const struct {
+    const char* version;
+    Told fixed, unfixed;
+  } rows[] = {{"v0.18.1", panics, panics},
+              {"v0.18.2", refused, refused},
+              {"v0.19.3", refused, refused},
+              {"v0.20.0", accepted, refused},
+              {"latest", refused, refused}};
+  for (const auto& row : rows) {
+    for (const bool fixed : {false, true}) {
+      PlannerSettings settings;
+      settings.mps_signal_fixed = fixed;
+      EXPECT_EQ(told_of({kLabelled, mps, release(row.version)}, settings, true), fixed ? row.fixed : row.unfixed)
+          << row.version << fixed;
+    }
   }
 }
 
 TEST(Preflight, NamesTheDefectsOfTheRelease) {
-  const Change by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"};
-  const Change default_by_label{"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: any}\nstatus"};
-  const Change mps_by_label{"  slices: \"sharing: {timeSlicing", "  slices: \"sharing: {mps"};
-  const std::vector<std::tuple<std::string, std::vector<Change>, Told>> table{
-      {"v0.18.1", {by_label}, {}},
-      {"v0.18.2", {by_label}, {"info Node n1 DefaultFirstStart"}},
-      {"latest", {by_label}, {"info Node n1 DefaultFirstStart"}},
-      {"v0.18.1", {by_label, mps_by_label}, {"info Node n1 MPSSidecarPanics"}},
-      {"v0.18.2", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
-      {"v0.20.0", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
-      {"latest", {by_label, mps_by_label}, {"info Node n1 DefaultFirstStart", "error Node n1 MPSByLabelUnsupported"}},
-      {"v0.20.0", {default_by_label}, {"info Node n1 MPSSidecarCannotSignal"}},
-      {"v0.17.4", {}, {"info Node n1 MPSSidecarCannotSignal"}},
-      {"v0.19.3", {}, {"info Node n1 MPSSidecarPanics"}},
-      {"v0.20.0", {}, {"info Node n1 MPSSidecarCannotSignal"}},
-      {"v0.17.4",
-       {profile("sharing: {mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 4}]}}")},
-       {"info Node n1 MPSSidecarCannotSignal", "warning Node n1 FailRequestsForced"}}};
-  for (const auto& [version, changes, expected] : table) {
-    SCOPED_TRACE(version);
-    std::vector<Change> all = changes;
-    all.emplace_back("k8s-device-plugin:v0.20.0", "k8s-device-plugin:" + version);
-    EXPECT_EQ(told(check_cluster(load(all).world, {}), true), expected);
-  }
+  EXPECT_EQ(told_of({label("nvidia.com/device-plugin.config: any")}, {}, true),
+            Told{"info Node n1 MPSSidecarCannotSignal"});
+  EXPECT_EQ(
+      told_of({profile("sharing: {mps: {failRequestsGreaterThanOne: false, resources: [{name: gpu, replicas: 4}]}}"),
+               release("v0.17.4")},
+              {}, true),
+      (Told{"info Node n1 MPSSidecarCannotSignal", "warning Node n1 FailRequestsForced"}));
 }
 
 // The plan has the same findings, up to a number of nodes one per node, and one for all others together.
@@ -182,39 +162,35 @@ TEST(Preflight, ThePlanReportsNodeByNodeAndSumsUpWhatConcernsMany) {
   EXPECT_TRUE(rest.starts_with("on 10 further nodes (n21, n22, n23, n24, n25, …): ")) << rest;
 }
 
-std::vector<std::string> errors_of_plan(const LoadedManifests& loaded) {
+Plan plan_of(const std::vector<Change>& changes) {
+  const LoadedManifests loaded = load(changes);
   FleetIndex index;
-  const Timers timers;
-  const PlannerSettings settings;
+  return plan_all(Snapshot{loaded.world, WallTime{}, Timers(), loaded.consumers, PlannerSettings()}, index);
+}
+
+std::vector<std::string> errors_of_plan(const std::vector<Change>& changes) {
   std::vector<std::string> out;
-  for (const Finding& f :
-       plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index).findings) {
+  for (const Finding& f : plan_of(changes).findings)
     if (f.severity == Severity::error)
       out.push_back(fmt::format("{} {}: {}", f.object.kind, f.why.code, f.why.message));
-  }
   return out;
 }
 
 TEST(Preflight, AMissingConfigMapThatIsAnnouncedIsReportedOnce) {
   const std::vector<std::string> expected{
       "ClusterPolicy ConfigMapMissing: ConfigMap gpu-operator/next-config does not exist: no pod that mounts it can "
-      "start, "
-      "and nodes lose their GPUs at the next restart of their pods"};
+      "start, and nodes lose their GPUs at the next restart of their pods"};
   const Change announced{"config: {name: mps-config", "config: {name: next-config"};
-  EXPECT_EQ(errors_of_plan(load({announced})), expected);
-  EXPECT_EQ(errors_of_plan(load(
-                {announced, {"gfd: 'on'}\nstatus", "gfd: 'on', nvidia.com/device-plugin.config: slices}\nstatus"}})),
-            expected);
+  EXPECT_EQ(errors_of_plan({announced}), expected);
+  EXPECT_EQ(errors_of_plan({announced, kLabelled}), expected);
 }
 
 TEST(Preflight, AWrongSettingOfADaemonSetIsNamedWithWhatWouldBeRight) {
-  const std::vector<std::string> expected{
-      "DaemonSet SettingInvalid: DaemonSet gpu-operator/plugin: --device-list-strategy is \"envvars\", and the plugin "
-      "exits "
-      "at start on every node, regardless of the profile; did you mean \"envvar\"?"};
-  EXPECT_EQ(errors_of_plan(
-                load({{"env: [{name: MPS_ROOT", "args: [--device-list-strategy=envvars], env: [{name: MPS_ROOT"}})),
-            expected);
+  EXPECT_EQ(
+      errors_of_plan({args("--device-list-strategy=envvars")}),
+      std::vector<std::string>{
+          "DaemonSet SettingInvalid: DaemonSet gpu-operator/plugin: --device-list-strategy is \"envvars\", and the "
+          "plugin exits at start on every node, regardless of the profile; did you mean \"envvar\"?"});
 }
 
 TEST(Preflight, NoNodeIsRestartedIntoAPluginThatExitsOnItsOwnSettings) {
@@ -238,50 +214,37 @@ TEST(Preflight, NoNodeIsRestartedIntoAPluginThatExitsOnItsOwnSettings) {
 
 TEST(Preflight, APolicysKeyMustBeInTheConfigMap) {
   const auto with = [](const std::string& spec) {
-    return Change{"apiVersion: v1\nkind: Node",
-                  "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: "
-                  "{name: p}\nspec: {" +
-                      spec + "}\n---\napiVersion: v1\nkind: Node"};
+    return told_of({with_object(
+        "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {" + spec + "}")});
   };
   const Told wrong{"error SharingPolicy p ConfigInvalid"};
-  EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: slices}")}).world, {})), Told{});
-  EXPECT_EQ(told(check_cluster(load({with("profile: {configMapKey: typo}")}).world, {})), wrong);
-  // For nodes that do not exist yet.
-  EXPECT_EQ(
-      told(check_cluster(load({with("nodeSelector: {matchLabels: {a: b}}, profile: {configMapKey: typo}")}).world, {})),
-      wrong);
-  EXPECT_EQ(told(check_cluster(load({with("mode: Observe, profile: {configMapKey: typo}")}).world, {})),
-            Told{"warning SharingPolicy p ConfigInvalid"});
+  EXPECT_EQ(with("profile: {configMapKey: slices}"), Told{});
+  EXPECT_EQ(with("profile: {configMapKey: typo}"), wrong);
+  EXPECT_EQ(with("nodeSelector: {matchLabels: {a: b}}, profile: {configMapKey: typo}"), wrong) << "for future nodes";
+  EXPECT_EQ(with("mode: Observe, profile: {configMapKey: typo}"), Told{"warning SharingPolicy p ConfigInvalid"});
 }
 
 TEST(Preflight, AProfileThatThePluginExitsOnForLackOfMpsRootIsNeverRolledOut) {
-  LoadedManifests loaded = load({{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""}});
-  FleetIndex index;
-  const Timers timers;
-  const PlannerSettings settings;
-  const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);
-  EXPECT_TRUE(told(plan.findings).contains("error Node n1 MPSRootMissing"));
+  EXPECT_TRUE(told(plan_of({kNoRoot}).findings).contains("error Node n1 MPSRootMissing"));
 }
 
 // Without nvidia.com/mps.capable the daemon has no pod, and without the daemon the plugin serves nothing.
 TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
-  struct Row {
-    std::string what;
+  using Mode = PlannerSettings::LabelMode;
+  const struct {
+    const char* what;
     Strategy strategy;
     bool gfd;
     std::string owned;
-    PlannerSettings::LabelMode mode;
+    Mode mode;
     bool written;
-  };
-  using Mode = PlannerSettings::LabelMode;
-  const std::vector<Row> table{
-      {"a bare node", Strategy::mps, false, "", Mode::automatic, true},
-      {"no MPS", Strategy::time_slicing, false, "", Mode::automatic, false},
-      {"GFD", Strategy::mps, true, "", Mode::automatic, false},
-      {"NFD owns it", Strategy::mps, false, "nvidia.com/mps.capable", Mode::automatic, false},
-      {"NFD owns another", Strategy::mps, false, "nvidia.com/gpu.count", Mode::automatic, true},
-      {"verify", Strategy::mps, false, "", Mode::verify, false}};
-  for (const Row& row : table) {
+  } table[] = {{"a bare node", Strategy::mps, false, "", Mode::automatic, true},
+               {"no MPS", Strategy::time_slicing, false, "", Mode::automatic, false},
+               {"GFD", Strategy::mps, true, "", Mode::automatic, false},
+               {"NFD owns it", Strategy::mps, false, "nvidia.com/mps.capable", Mode::automatic, false},
+               {"NFD owns another", Strategy::mps, false, "nvidia.com/gpu.count", Mode::automatic, true},
+               {"verify", Strategy::mps, false, "", Mode::verify, false}};
+  for (const auto& row : table) {
     SCOPED_TRACE(row.what);
     Node node;
     if (!row.owned.empty()) node.meta.annotations.set("nfd.node.kubernetes.io/feature-labels", row.owned);
@@ -301,23 +264,15 @@ TEST(Preflight, TheLabelForTheMpsDaemonIsWrittenBeforeTheNodeShowsItsProfile) {
 
 // The first plan of a fleet has no record yet.
 TEST(Preflight, TheFirstPlanReportsWhatIsWrongWithAPolicyToo) {
-  const std::vector<std::pair<std::string, std::string>> table{
-      {"gone", "error SharingPolicy p ConfigInvalid"},
-      {"mps-too", "error DaemonSet plugin MPSByLabelUnsupported"},
-  };
-  for (const auto& [key, expected] : table) {
-    SCOPED_TRACE(key);
-    const LoadedManifests loaded =
-        load({{"  slices:", "  mps-too: \"sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\"\n  slices:"},
-              {"apiVersion: v1\nkind: Node",
-               "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: {nodeSelector: "
-               "{matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
-                   key + "}}\n---\napiVersion: v1\nkind: Node"}});
-    FleetIndex index;
-    const Timers timers;
-    const PlannerSettings settings;
-    const Plan plan = plan_all(Snapshot{loaded.world, WallTime{}, timers, loaded.consumers, settings}, index);
-    const Told findings = told(plan.findings);
+  for (const auto& [key, expected] : {std::pair("gone", "error SharingPolicy p ConfigInvalid"),
+                                      std::pair("mps-too", "error DaemonSet plugin MPSByLabelUnsupported")}) {
+    const Told findings = told(
+        plan_of(
+            {{"  slices:", "  mps-too: \"sharing: {mps: {resources: [{name: gpu, replicas: 2}]}}\"\n  slices:"},
+             with_object("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec: "
+                         "{nodeSelector: {matchLabels: {nvidia.com/gpu.present: 'true'}}, profile: {configMapKey: " +
+                         std::string(key) + "}}")})
+            .findings);
     EXPECT_TRUE(findings.contains(expected)) << ::testing::PrintToString(findings);
   }
 }
