@@ -106,13 +106,6 @@ TEST(Chain, EveryRowHasOneFunctionACodeOfItsOwnAndAReasonOfTheClosedList) {
   EXPECT_EQ(find_check("NoSuchCode"), nullptr);
 }
 
-TEST(Chain, ANodeTakesAsManyMpsClientsAsItsOldestGpu) {
-  EXPECT_EQ(Workshop().with({gpu(7, 5)}).codes(mps(48)), with_sidecar({}));
-  EXPECT_EQ(Workshop().with({gpu(7, 0)}).codes(mps(16)), with_sidecar({}));
-  EXPECT_EQ(Workshop().with({gpu(9, 0), gpu(7, 2)}).codes(mps(17)), with_sidecar({"MPSReplicasAboveMaximum"}));
-  EXPECT_EQ(Workshop().with({gpu(10, 0)}).codes(mps(17)), with_sidecar({}));
-}
-
 // What a check says of a Ready node; empty: nothing.
 std::string said(std::string_view check, const NodeSetup& asked) {
   const Complaints found = find_check(check)->of_node(asked);
