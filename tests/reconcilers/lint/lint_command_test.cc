@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "controller/commands/commands.h"
+#include "tests/reconcilers/checks/preflight_manifests.h"
 
 namespace gso::lint_command_test {
 namespace {
@@ -120,31 +121,18 @@ TEST_F(Commands, PlanNeedsAManifest) {
 
 // Objects of several files are checked together.
 TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
-  const std::string policy = write("policy.yaml",
-                                   "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\n"
-                                   "spec: {devicePlugin: {config: {name: mps-config, default: any}}}\n");
-  const std::string plugin = write(
-      "plugin.yaml",
-      "apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: plugin\n  namespace: gpu-operator\n  ownerReferences: "
-      "[{apiVersion: nvidia.com/v1, kind: ClusterPolicy, name: cluster-policy, uid: ClusterPolicy//cluster-policy, "
-      "controller: true}]\n"
-      "spec: {selector: {matchLabels: {app: p}}, template: {metadata: {labels: {app: p}}, spec: {containers: [{name: "
-      "nvidia-device-plugin, image: 'p:v0.20.0'}, {name: config-manager, image: c, env: "
-      "[{name: CONFIG_FILE_SRCDIR, value: /c}, {name: DEFAULT_CONFIG, value: any}], volumeMounts: [{name: v, "
-      "mountPath: "
-      "/c}]}], volumes: [{name: v, configMap: {name: mps-config}}]}}}\n");
-  const std::string map = write("map.yaml",
-                                "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config, namespace: "
-                                "gpu-operator}\ndata: {any: 'sharing: {mps: {resources: [{name: gpu, replicas: "
-                                "4}]}}'}\n");
-  const std::string node = write("node.yaml",
-                                 "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\n  labels: "
-                                 "{nvidia.com/gpu.count: '1'}\n");
+  // An installation in one file for each object, without --mps-root.
+  std::vector<std::string> files;
+  const std::string end = "---\n";
+  for (std::string all = preflight_test::manifests({preflight_test::kNoRoot}) + end; !all.empty();
+       all.erase(0, all.find(end) + end.size()))
+    files.push_back(write(std::to_string(files.size()) + ".yaml", all.substr(0, all.find(end))));
+  ASSERT_EQ(files.size(), 6U);
+  const std::string &policy = files[0], &map = files[1], &plugin = files[2], &node = files[5];
   EXPECT_EQ(lint({.files = {policy, plugin, map, node}}), 1);
   for (const char* code : {"MPSDaemonMissing", "MPSRootMissing"})
-    EXPECT_TRUE(std::regex_search(out_.str(), std::regex(std::string("node.yaml:4:9: error: .*") + code)))
-        << out_.str();
-  EXPECT_TRUE(out_.str().ends_with("\n4 documents (1 profile): 1 with errors, 0 with warnings\n")) << out_.str();
+    EXPECT_TRUE(std::regex_search(out_.str(), std::regex(std::string("5.yaml:4:9: error: .*") + code))) << out_.str();
+  EXPECT_TRUE(out_.str().ends_with("\n4 documents (2 profiles): 1 with errors, 0 with warnings\n")) << out_.str();
   // In a namespace where the pods do not look.
   const std::string wrong = write("wrong.yaml",
                                   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mps-config}\ndata: {any: "
@@ -158,8 +146,7 @@ TEST_F(Commands, LintChecksProfilesAgainstTheNodesAndOperandsBesideThem) {
                                   "{other: ''}\n");
   EXPECT_EQ(lint({.files = {policy, other}}), 1);
   EXPECT_TRUE(out_.str().contains("DefaultKeyNotFound")) << out_.str();
-  EXPECT_TRUE(out_.str().contains("policy.yaml:4:59"))
-      << "the place of spec.devicePlugin.config.default: " << out_.str();
+  EXPECT_TRUE(out_.str().contains("0.yaml:4:59")) << "the place of spec.devicePlugin.config.default: " << out_.str();
   // The same as values of the GPU Operator's chart, before it is installed.
   const std::string values = write("values.yaml", "devicePlugin:\n  config: {name: mps-config, default: ayn}\n");
   EXPECT_EQ(lint({.files = {values, map}}), 1);

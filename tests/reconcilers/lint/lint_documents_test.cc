@@ -166,7 +166,7 @@ Codes double_offers(const std::string& resource, const std::string& slice, const
       resource +
       "}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: "
       "gpu.nvidia.com, " +
-      slice + ", pool: {name: n1}, devices: [{name: gpu-0}]}\n" + node));
+      slice + ", pool: {name: n1}}\n" + node));
 }
 
 TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
@@ -174,7 +174,7 @@ TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
     return "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {" + resource +
            ": '8'}, allocatable: {" + resource + ": '8'}}\n";
   };
-  const std::string on_n1 = "nodeName: n1";
+  const std::string on_n1 = "nodeName: n1, devices: [{name: gpu-0}]";
   const std::string gpu = "nvidia.com/gpu";
   EXPECT_EQ(double_offers(gpu, on_n1), (Codes{"#0 DeviceClass c: warning DRADoubleOffer 3:18", "#1 ResourceSlice s"}));
   EXPECT_EQ(double_offers("example.com/gpu", on_n1), (Codes{"#0 DeviceClass c", "#1 ResourceSlice s"}));
@@ -183,7 +183,9 @@ TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
     bool offered_twice;
   } rows[] = {
       {gpu, on_n1, gpu, true},
-      {gpu, "allNodes: true", gpu, true},
+      {gpu, "allNodes: true, devices: [{name: gpu-0}]", gpu, true},
+      {gpu, "nodeName: n1, devices: []", gpu, false},
+      {"''", on_n1, gpu, false},
       {"nvidia.com/gpu.shared", on_n1, "nvidia.com/gpu.shared", true},
       {"nvidia.com/gpu.shared", on_n1, gpu, false},
       {"nvidia.com/mig-1g.5gb", on_n1, "nvidia.com/mig-1g.5gb", true},
@@ -258,36 +260,12 @@ TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
   const std::string text =
       lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      "
                      "replicas: 4\n"));
-  EXPECT_EQ(text, R"({
- "documents": [
-  {
-   "source": "f.yaml#0",
-   "kind": "Profile",
-   "name": "",
-   "key": "",
-   "valid": true,
-   "diagnostics": [],
-   "normalized": {
-    "sharing": {
-     "timeSlicing": {},
-     "mps": {
-      "renameByDefault": true,
-      "failRequestsGreaterThanOne": true,
-      "resources": [
-       {
-        "name": "nvidia.com/gpu",
-        "rename": "nvidia.com/gpu.shared",
-        "devices": "all",
-        "replicas": 4
-       }
-      ]
-     }
-    }
-   }
-  }
- ]
-}
-)");
+  EXPECT_TRUE(text.starts_with("{\n \"documents\": [\n  {\n   \"source\": \"f.yaml#0\",\n")) << text;
+  EXPECT_EQ(
+      nlohmann::ordered_json::parse(text).dump(),
+      R"({"documents":[{"source":"f.yaml#0","kind":"Profile","name":"","key":"","valid":true,"diagnostics":[],)"
+      R"("normalized":{"sharing":{"timeSlicing":{},"mps":{"renameByDefault":true,"failRequestsGreaterThanOne":true,)"
+      R"("resources":[{"name":"nvidia.com/gpu","rename":"nvidia.com/gpu.shared","devices":"all","replicas":4}]}}}}]})");
   const auto broken = nlohmann::json::parse(lint_json(lint("version: v4\n")))["documents"][0];
   EXPECT_EQ(broken["valid"], false);
   EXPECT_FALSE(broken.contains("normalized"));
@@ -362,6 +340,83 @@ TEST(LintDocuments, AFileWithAProfileThatNoConfigMapHoldsIsAnError) {
   EXPECT_FALSE(exceeds[0].profile);
   const std::string pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n";
   for (const LintedDocument& document : filled(pod, 2 * kMost)) EXPECT_TRUE(document.valid()) << document.kind;
+}
+
+// --- What is no YAML, or no profile, because of how it is written: where lint points, and what it says.
+
+TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas:4\n",
+       "f.yaml:5:16: error: put a space after the colon: `replicas: 4` [SyntaxError]\n"
+       "    5 |       replicas:4\n"
+       "      |                ^\n"},
+      {"flags:\n  failOnInitError: true\n  migStrategy:none\nversion: v1\n",
+       "f.yaml:3:15: error: put a space after the colon: `migStrategy: none` [SyntaxError]\n"
+       "    3 |   migStrategy:none\n"
+       "      |               ^\n"},
+      // As a manual prints it.
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n    ...\n",
+       "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
+       "    6 |     ...\n"
+       "      |     ^\n"},
+      {"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n",
+       "f.yaml:1:62: error: a value is missing before `]` [SyntaxError]\n"
+       "    1 | sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n"
+       "      |                                                              ^\n"}};
+  for (const auto& [text, expected] : table) EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
+}
+
+const std::string kMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any:";
+
+TEST(LintSyntaxErrors, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
+  const auto documents = lint(kMap + " |\n  version: v1\n  sharing:\n    timeSlicing: {}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[1].key, "sharing");
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_TRUE(documents[1].diagnostics[0].message.contains("indent it deeper than the profile's key"));
+}
+
+TEST(LintSyntaxErrors, AProfileThatIsNoTextIsToldToBeginAsOne) {
+  const std::string text = kMap + "\n    version: v1\n    sharing:\n      timeSlicing: {}\n";
+  EXPECT_EQ(codes_of(text), Codes{"WrongType"});
+  EXPECT_TRUE(first_message(text).ends_with("; begin it with \"|\"")) << first_message(text);
+}
+
+TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
+  const std::string rest = "\n    version: v1\n    sharing:\n      mps: null\n";
+  EXPECT_EQ(codes_of(kMap + " >-" + rest), Codes{"SyntaxError"});
+  EXPECT_TRUE(first_message(kMap + " >-" + rest).contains("joins its lines: begin it with \"|\""));
+  EXPECT_TRUE(lint(kMap + " |-" + rest)[0].valid());
+}
+
+// As editors write settings. What YAML makes of a comment would be reported elsewhere, or lines later.
+TEST(LintSyntaxErrors, ACommentInJsonIsReportedWhereItBegins) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"// a profile\n{\n  \"version\": \"v1\"\n}\n", "1:1"},
+      {"/* a profile\n*/\n{\n  \"version\": \"v1\"\n}\n", "1:1"},
+      {"{ // a profile\n  \"version\": \"v1\"\n}\n", "1:3"},
+      {"{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", "2:20"},
+      {"{\n  \"version\": \"v1\" // the only one\n}\n", "2:19"},
+      {"{\n  \"version\": \"v1\", // why?\n  \"sharing\": {}\n}\n", "2:20"},
+      {"{\n  // none\n  \"sharing\": {\"mps\": null}\n}\n", "2:3"},
+      {"a: b\n---\n{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", "4:20"},
+      {"{\"apiVersion\": \"v1\",\n // it swallows the kind\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n",
+       "2:2"},
+  };
+  for (const auto& [text, at] : table) {
+    const LintedDocument last = lint(text).back();
+    EXPECT_TRUE(told({last})[0].ends_with(" Profile: error UnsupportedYAML " + at)) << text << told({last})[0];
+    EXPECT_TRUE(
+        last.diagnostics.at(0).message.starts_with("JSON has no comments; remove the comment that begins here with `/"))
+        << text;
+  }
+}
+
+// Two slashes in a string, or in a word of YAML, are no comment.
+TEST(LintSyntaxErrors, SlashesThatBeginNoCommentAreNotBlamed) {
+  for (const std::string text :
+       {"{\n  \"version\": \"// v1\", \"a\": [\n", "{\n  version: // v1, a: [\n", "{\n  \"url\": http://x, a: [\n"})
+    EXPECT_FALSE(first_message(text).empty() || first_message(text).contains("comment")) << first_message(text);
 }
 
 }  // namespace

@@ -26,17 +26,6 @@ TEST(LintKinds, AnObjectWithoutAKindIsNamed) {
   EXPECT_EQ(codes_of("version: v1\napiVersion: v1\n"), Codes{"UnknownField"}) << "a profile";
 }
 
-// Volcano and OpenKruise have kinds of these names, with templates of pods.
-TEST(LintKinds, ThePodsOfAWorkloadAreCheckedWhateverItsGroup) {
-  const std::string rest =
-      "metadata: {name: x}\nspec: {template: {metadata: {annotations: {gpu-fraction: '2'}}, spec: {schedulerName: "
-      "kai-scheduler, containers: [{name: c, image: i}]}}}\n";
-  for (const std::string head :
-       {"apiVersion: apps/v1\nkind: Deployment\n", "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n",
-        "apiVersion: apps.kruise.io/v1alpha1\nkind: DaemonSet\n", "kind: Deployment\n"})
-    EXPECT_EQ(codes_of(head + rest), Codes{"GPUFractionInvalid"}) << head;
-}
-
 TEST(LintKinds, AnObjectOfAnotherGroupWithAKnownNameIsNotChecked) {
   EXPECT_EQ(codes_of("apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: x}\nspec: {rules: []}\n"),
             Codes{"NotChecked"});

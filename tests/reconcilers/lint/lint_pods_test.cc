@@ -1,4 +1,5 @@
-// Inference servers that reserve a fraction of the whole GPU, beside the MPS profile that gives them a slice of it.
+// Pods beside other objects: inference servers that reserve a fraction of the whole GPU beside the MPS profile that
+// gives them a slice of it, and fraction pods of KAI.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,6 +11,8 @@
 
 namespace gso::lint_pods_test {
 namespace {
+
+using namespace lint_test;
 
 constexpr const char* kFour =
     "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: mps-config, namespace: gpu-operator}, data: {any: "
@@ -24,9 +27,9 @@ std::string pod(const std::string& container, const std::string& spec = "",
 }
 
 // What is said about the Pod's memory.
-std::vector<std::string> told(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
+std::vector<std::string> warned_of(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
   std::vector<std::string> out;
-  for (const LintedDocument& document : lint_test::lint_together(text))
+  for (const LintedDocument& document : lint_together(text))
     for (const Diagnostic& d : document.diagnostics)
       if (d.code == code) out.push_back(d.path + ": " + d.message);
   return out;
@@ -37,20 +40,20 @@ const std::string kOnAny = "nodeSelector: {nvidia.com/device-plugin.config: any}
 // One text that has this part; an empty part: none.
 void expect_told(const std::string& text, const std::string& part,
                  const std::string& code = "MemoryFractionAboveSlice") {
-  const std::vector<std::string> found = told(text, code);
+  const std::vector<std::string> found = warned_of(text, code);
   ASSERT_EQ(found.size(), part.empty() ? 0U : 1U) << text;
   for (const std::string& one : found) EXPECT_TRUE(one.contains(part)) << one;
 }
 
 // Only an info, which has this part.
 void expect_unknown(const std::string& text, const std::string& part) {
-  EXPECT_TRUE(told(text).empty()) << text;
+  EXPECT_TRUE(warned_of(text).empty()) << text;
   expect_told(text, part, "MemoryFractionUnknown");
 }
 
 TEST(LintMemory, NamesTheNumberThatFits) {
   const std::vector<std::string> found =
-      told(pod("image: vllm/vllm-openai, args: [--model, m, --gpu-memory-utilization=0.9]", kOnAny) + kFour);
+      warned_of(pod("image: vllm/vllm-openai, args: [--model, m, --gpu-memory-utilization=0.9]", kOnAny) + kFour);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0],
             "spec.containers[0].args: container server: vLLM reserves a fraction of the whole GPU "
@@ -82,16 +85,16 @@ TEST(LintMemory, KnowsTheServersTheirFlagsAndTheirDefaults) {
 
 TEST(LintMemory, GoesByTheProfilesThatThePodCanMeet) {
   const std::string server = "image: vllm/vllm-openai, args: [--gpu-memory-utilization=0.15]";
-  EXPECT_EQ(told(pod(server, kOnAny) + kFour).size(), 0U);
+  EXPECT_EQ(warned_of(pod(server, kOnAny) + kFour).size(), 0U);
   expect_told(pod(server) + kFour, "key many of ConfigMap mps-config");  // It may run where ten share a GPU.
   expect_told(pod(server) + kFour, "at most 0.09");
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/device-plugin.config: slices}, ") + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + kFour).size(), 0U) << "nobody offers that name";
-  EXPECT_EQ(told(pod(server)).size(), 0U);
+  EXPECT_EQ(warned_of(pod(server, "nodeSelector: {nvidia.com/device-plugin.config: slices}, ") + kFour).size(), 0U);
+  EXPECT_EQ(warned_of(pod(server, "", "nvidia.com/gpu.shared") + kFour).size(), 0U) << "nobody offers that name";
+  EXPECT_EQ(warned_of(pod(server)).size(), 0U);
   const std::string inline_profile =
       "---\n{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: p8}, spec: {profile: {inline: "
       "{strategy: mps, replicas: 8, renameByDefault: true}}}}\n";
-  EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + inline_profile).size(), 1U);
+  EXPECT_EQ(warned_of(pod(server, "", "nvidia.com/gpu.shared") + inline_profile).size(), 1U);
 }
 
 TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
@@ -122,7 +125,7 @@ TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
   };
   const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, {name: UTIL, value: '";
   for (const char* value : {"$(UTIL)", "$(INDIRECT)"}) {
-    EXPECT_TRUE(told(with(value, indirect + "0.2'}")).empty()) << value;
+    EXPECT_TRUE(warned_of(with(value, indirect + "0.2'}")).empty()) << value;
     expect_told(with(value, indirect + "0.7'}"), "is 0.7");
   }
   for (const std::string value : {"$UTIL", "${UTIL}", "${UTIL:-0.9}"})
@@ -136,7 +139,7 @@ TEST(LintMemory, AValueThatTheManifestDoesNotShowIsAnInfo) {
         "args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]", "args: [--config, /etc/vllm.yaml]"}) {
     const std::string text = pod("image: vllm/vllm-openai, " + container, kOnAny) + kFour;
     expect_unknown(text, "whose content is not in the manifest");
-    EXPECT_FALSE(told(text, "MemoryFractionUnknown")[0].contains("default")) << container;
+    EXPECT_FALSE(warned_of(text, "MemoryFractionUnknown")[0].contains("default")) << container;
   }
 }
 
@@ -149,7 +152,7 @@ TEST(LintMemory, NamesAVariableThatTheImageMightTurnIntoTheFlag) {
     const std::string text = pod(container, kOnAny) + kFour;
     expect_unknown(text, "comes from variable " + variable);
     expect_unknown(text, "if the image reads it");
-    EXPECT_FALSE(told(text, "MemoryFractionUnknown")[0].contains("not in the manifest")) << container;
+    EXPECT_FALSE(warned_of(text, "MemoryFractionUnknown")[0].contains("not in the manifest")) << container;
   }
 }
 
@@ -173,16 +176,17 @@ TEST(LintMemory, GoesByTheAffinityAndTheLabelsOfSharing) {
       {label + "sharing-strategy: mps}, ", true},
       {label + "replicas: '4'}, ", false},
   };
-  for (const auto& [spec, warned] : rows) EXPECT_EQ(told(pod(server, spec) + kFour).size(), warned ? 1U : 0U) << spec;
+  for (const auto& [spec, warned] : rows)
+    EXPECT_EQ(warned_of(pod(server, spec) + kFour).size(), warned ? 1U : 0U) << spec;
 }
 
 TEST(LintMemory, LooksAtSidecarsToo) {
   const std::string init = "image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 1}}, name: s";
   const std::vector<std::string> sidecar =
-      told(pod("image: mine", kOnAny + "initContainers: [{restartPolicy: Always, " + init + "}], ") + kFour);
+      warned_of(pod("image: mine", kOnAny + "initContainers: [{restartPolicy: Always, " + init + "}], ") + kFour);
   ASSERT_EQ(sidecar.size(), 1U);
   EXPECT_TRUE(sidecar[0].starts_with("spec.initContainers[0]: container s: vLLM")) << sidecar[0];
-  EXPECT_TRUE(told(pod("image: mine", kOnAny + "initContainers: [{" + init + "}], ") + kFour).empty())
+  EXPECT_TRUE(warned_of(pod("image: mine", kOnAny + "initContainers: [{" + init + "}], ") + kFour).empty())
       << "it has ended before the others start";
 }
 
@@ -194,6 +198,92 @@ TEST(MemoryProblem, LeavesRoomForTheContext) {
       {2, "0.45"}, {3, "0.30"}, {4, "0.22"}, {10, "0.09"}, {48, "0.01"}};
   for (const auto& [replicas, most] : cases)
     EXPECT_TRUE(memory_problem(server, replicas, "node n1")->message.ends_with("to at most " + most)) << replicas;
+}
+
+// --- KAI's fraction pods beside Nodes, kai-config and RuntimeClasses: what can never be placed among them.
+
+constexpr const char* kNode =
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.memory: '40960'}}, status: "
+    "{allocatable: {nvidia.com/gpu: '2'}}}\n";
+constexpr const char* kConfig =
+    "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: ";
+
+std::string fraction_pod(const std::string& annotations, const std::string& spec = "") {
+  return "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t, annotations: {" + annotations +
+         "}}, spec: {schedulerName: kai-scheduler, containers: [{name: c, image: i}]" + spec + "}}\n";
+}
+
+// The codes of the Pods' documents.
+Codes codes_of_pods(const std::string& text, const PodRules& rules = {}) {
+  Codes out;
+  for (const LintedDocument& document : lint_together(text, rules))
+    if (document.kind == "Pod") std::ranges::copy(codes(document, true), std::back_inserter(out));
+  return out;
+}
+
+TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
+  const std::string config = kConfig;
+  const struct {
+    const char* name;
+    std::string text;
+    Codes codes;
+  } rows[] = {
+      {"alone", fraction_pod("gpu-memory: '80000'"), {}},
+      {"it fits", fraction_pod("gpu-memory: '40900'") + kNode, {}},
+      {"too much memory", fraction_pod("gpu-memory: '80000'") + kNode, {"KAICannotPlace"}},
+      {"too many devices",
+       fraction_pod("gpu-fraction: '0.5', gpu-fraction-num-devices: '3'") + kNode,
+       {"KAICannotPlace"}},
+      {"a node without the label",
+       fraction_pod("gpu-memory: '2000'") +
+           "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n",
+       {"KAICannotPlace"}},
+      {"sharing off", fraction_pod("gpu-fraction: '0.5'") + config + "false}}}\n", {"KAISharingDisabled"}},
+      {"a fraction in the mode of other annotations",
+       fraction_pod("gpu-fraction: '0.5'") + config + "false}, global: {gpuSharingMode: NvFractions}}}\n",
+       {"FractionOfOlderMode"}},
+      {"sharing on", fraction_pod("gpu-fraction: '0.5'") + config + "true}}}\n", {}},
+      {"a missing RuntimeClass",
+       fraction_pod("gpu-fraction: '0.5'") + config +
+           "true}}}\n---\n{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: other}, handler: x}\n",
+       {"KAICannotPlace"}},
+      {"an unscheduled scaling pod",
+       fraction_pod("gpu-fraction: '0.5'") + kNode +
+           "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, spec: {containers: "
+           "[{name: c, image: i}]}}\n",
+       {"KAICannotPlace"}},
+      {"a taint that takes the reservation",
+       fraction_pod("gpu-fraction: '0.5'", ", tolerations: [{key: m, operator: Exists}]") +
+           "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: m, effect: NoExecute}]}}\n",
+       {"KAIReservationWithoutToleration"}},
+      {"a bound pod", fraction_pod("gpu-memory: '80000'", ", nodeName: n1") + kNode, {}},
+      {"another scheduler's Config",
+       fraction_pod("gpu-fraction: '0.5'") + "---\n{apiVersion: a/v1, kind: Config, metadata: {name: x}}\n",
+       {}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(codes_of_pods(row.text), row.codes) << row.name;
+}
+
+// KAI's webhook looks at the pods of the scheduler that kai-config names, and at no others.
+TEST(LintKai, ChecksThePodsOfTheSchedulerThatTheConfigNames) {
+  const std::string config =
+      "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: "
+      "true}, global: {schedulerName: my-kai}}}\n";
+  const auto of = [](const char* scheduler) {
+    std::string text = fraction_pod("gpu-fraction: '7'");
+    return text.replace(text.find("kai-scheduler"), std::string_view("kai-scheduler").size(), scheduler);
+  };
+  EXPECT_EQ(codes_of_pods(of("my-kai")), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("my-kai") + config), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(config + "---\n" + of("my-kai")), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + config), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + kConfig + "true}}}\n"), Codes{"GPUFractionInvalid"});
+}
+
+TEST(LintKai, TakesTheFlagForMoreThanTheConfig) {
+  const std::string text = fraction_pod("gpu-fraction: '0.5'") + kConfig + "false}}}\n";
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = true}), Codes{});
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = false}), Codes{"KAISharingDisabled"});
 }
 
 }  // namespace
