@@ -188,12 +188,15 @@ TEST(ExpectedState, GpusAreReadFromANodesLabels) {
     ASSERT_TRUE(found.has_value()) << two;
     EXPECT_EQ(found->size(), 2u) << two;
   }
-  for (const std::string& bad :
-       {std::string(), std::string("kind: Pod"), std::string("kind: Node\nmetadata: {name: n}"), std::string("a: ["),
-        std::string(
-            "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}"),
-        list + "- " + node + "\n", std::string("kind: List\nitems: []\n")})
-    EXPECT_FALSE(devices_of_node(bad).has_value()) << bad;
+  const std::string refused[] = {
+      "",
+      "kind: Pod",
+      "kind: Node\nmetadata: {name: n}",
+      "a: [",
+      "kind: Node\nmetadata: {labels: {nvidia.com/gpu.product: A-MIG-1g.5gb, nvidia.com/gpu.count: '7'}}",
+      list + "- " + node + "\n",
+      "kind: List\nitems: []\n"};
+  for (const std::string& bad : refused) EXPECT_FALSE(devices_of_node(bad).has_value()) << bad;
 }
 
 TEST(ExpectedState, GpusThatCannotBeAreRefused) {
