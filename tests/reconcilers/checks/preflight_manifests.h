@@ -119,6 +119,32 @@ inline Change profile(const std::string& text) {
   return {"any: \"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\"", "any: \"" + text + "\""};
 }
 
+// One more label of the node.
+inline Change label(const std::string& text) {
+  return {"gfd: 'on'}\nstatus", "gfd: 'on', " + text + "}\nstatus"};
+}
+inline const Change kLabelled = label("nvidia.com/device-plugin.config: slices");
+
+// All images of another release.
+inline Change release(const std::string& version) {
+  return {"k8s-device-plugin:v0.20.0", "k8s-device-plugin:" + version};
+}
+
+// Arguments of the plugin.
+inline Change args(const std::string& text) {
+  return {"env: [{name: MPS_ROOT", "args: [" + text + "], env: [{name: MPS_ROOT"};
+}
+
+// One more object before the Node.
+inline Change with_object(const std::string& text) {
+  return {"apiVersion: v1\nkind: Node", text + "\n---\napiVersion: v1\nkind: Node"};
+}
+
+// A default key that is no key, here and in the ClusterPolicy.
+inline const Change kTypo{"value: any}", "value: typo}"};
+inline const Change kAnnouncedTypo{"default: any}}", "default: typo}}"};
+inline const Change kNoRoot{"{name: MPS_ROOT, value: /run/nvidia/mps}", ""};
+
 // One more variable of the plugin.
 inline Change more_env(const std::string& name, const std::string& value) {
   return {"value: /run/nvidia/mps}", "value: /run/nvidia/mps}, {name: " + name + ", value: " + value + "}"};

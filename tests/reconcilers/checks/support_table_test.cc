@@ -1,22 +1,20 @@
 // Which strategies work: strategy x who installed the plugin x cause of change x plugin release x MIG x GFD x
-// --mps-root, as the planner and preflight answer for one node each. The table is golden/what_works_where.md, and
-// docs/compatibility.md contains it.
+// --mps-root, as the planner and preflight answer for one node each. The table is in docs/compatibility.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/assess.h"
 #include "reconcilers/reasons/names.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::test::support_table_test {
 namespace {
@@ -36,18 +34,6 @@ const std::array<std::vector<std::string>, kDimensions>& values() {
       {"set", "missing"},
   }};
   return kValues;
-}
-
-std::filesystem::path source(std::string_view path) {
-  const char* root = std::getenv("GSO_SOURCE_DIR");
-  return std::filesystem::path(root ? root : ".") / path;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
 }
 
 std::string verdict(const NodeAssessment& a) {
@@ -152,35 +138,26 @@ std::string print_table(const std::map<Row, std::string>& answers) {
 
 TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
   std::map<Row, std::string> answers;
-  for (const std::string& strategy : values()[0]) {
-    for (const std::string& provider : values()[1]) {
-      for (const std::string& version : values()[3]) {
+  for (const std::string& strategy : values()[0])
+    for (const std::string& provider : values()[1])
+      for (const std::string& version : values()[3])
         for (const std::string& mig : values()[4])
           for (const std::string& mps_root : values()[6]) answer(strategy, provider, version, mig, mps_root, answers);
-      }
-    }
-  }
   EXPECT_EQ(answers.size(), 3240U);
   for (std::size_t dimension = kDimensions; dimension-- > 0;) fold(dimension, answers);
   const std::string table = print_table(answers);
-  const auto golden = source("tests/reconcilers/golden/what_works_where.md");
-  const auto page = source("docs/compatibility.md");
+  const auto page = testing::source_dir() / "docs/compatibility.md";
   constexpr std::string_view kBegin = "<!-- support table: begin -->\n";
-  constexpr std::string_view kEnd = "<!-- support table: end -->";
-  std::string text = read_file(page);
-  const std::size_t from = text.find(kBegin);
-  const std::size_t to = text.find(kEnd);
-  ASSERT_NE(from, std::string::npos);
+  std::string text = testing::read_file(page);
+  const std::size_t first = text.find(kBegin) + kBegin.size();
+  const std::size_t to = text.find("<!-- support table: end -->");
   ASSERT_NE(to, std::string::npos);
-  const std::size_t first = from + kBegin.size();
-  if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(golden) << table;
-    text.replace(first, to - first, table);
-    std::ofstream(page) << text;
+  ASSERT_LT(first, to);
+  if (std::getenv("GSO_UPDATE_GOLDEN") == nullptr) {
+    EXPECT_EQ(table, text.substr(first, to - first)) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
     return;
   }
-  EXPECT_EQ(table, read_file(golden)) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
-  EXPECT_EQ(table, text.substr(first, to - first)) << "docs/compatibility.md";
+  std::ofstream(page) << text.replace(first, to - first, table);
 }
 
 }  // namespace

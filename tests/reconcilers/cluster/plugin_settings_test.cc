@@ -9,11 +9,12 @@ namespace gso::plugin_settings_test {
 namespace {
 
 TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
+  const char* const of_daemonset = "DEFAULT_CONFIG of DaemonSet gpus/plugin";
+  const char* const edit = "kubectl edit daemonset plugin --namespace gpus";
+  const char* const edit_default = "kubectl edit daemonset plugin --namespace gpus # set DEFAULT_CONFIG to x4";
   const struct {
     Provider provider;
-    const char* setting;
-    const char* command;
-    const char* config_map;
+    const char *setting, *command, *config_map;
   } rows[] = {
       {Provider::gpu_operator, "spec.devicePlugin.config.default of ClusterPolicy it",
        R"(kubectl patch clusterpolicies.nvidia.com/it --type merge -p '{"spec":{"devicePlugin":{"config":{"default":"x4"}}}}')",
@@ -22,12 +23,8 @@ TEST(PluginSettings, TheCommandSetsWhatTheTextNames) {
        "helm upgrade it nvdp/nvidia-device-plugin --namespace gpus --reuse-values --set config.default=x4",
        "helm upgrade it nvdp/nvidia-device-plugin --namespace gpus --reuse-values --set "
        "config.name=CONFIGMAP,config.default=KEY"},
-      {Provider::manifest, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
-       "kubectl edit daemonset plugin --namespace gpus # set DEFAULT_CONFIG to x4",
-       "kubectl edit daemonset plugin --namespace gpus"},
-      {Provider::nos, "DEFAULT_CONFIG of DaemonSet gpus/plugin",
-       "kubectl edit daemonset plugin --namespace gpus # set DEFAULT_CONFIG to x4",
-       "kubectl edit daemonset plugin --namespace gpus"},
+      {Provider::manifest, of_daemonset, edit_default, edit},
+      {Provider::nos, of_daemonset, edit_default, edit},
   };
   for (const auto& row : rows) {
     PluginInstallation installation;

@@ -109,11 +109,9 @@ TEST(PolicyMatch, NotesWhatASelectorDoesBesides) {
   };
   using Codes = std::vector<std::string>;
   EXPECT_EQ(codes(R"({"matchLabels":{"nvidia.com/gpu.count":"8"}})"), Codes{"SelectorOnGPUCount"});
-  EXPECT_EQ(codes(R"({"matchLabels":{"nvidia.com/gpu.product":"A-SHARED"}})"), Codes{"SharedSuffixIgnored"});
   EXPECT_EQ(
       codes(R"({"matchExpressions":[{"key":"nvidia.com/gpu.product","operator":"NotIn","values":["A-SHARED"]}]})"),
       Codes{"SharedSuffixIgnored"});
-  EXPECT_EQ(codes(R"({"matchExpressions":[{"key":"nvidia.com/gpu.count","operator":"Exists"}]})"), Codes{});
   EXPECT_EQ(codes(R"({"matchLabels":{"pool":"a","nvidia.com/gpu.product":"A"}})"), Codes{});
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/cluster/record_store.h"
@@ -12,6 +13,8 @@
 
 namespace gso::test::record_test {
 namespace {
+
+const k8s::WallTime kTime = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
 
 bool is_never_too_old(const RecordedRemediation& /*attempt*/) {
   return false;
@@ -122,7 +125,7 @@ SharingPolicy policy(const std::string& name, const std::string& spec) {
 
 FleetRecord full_record() {
   FleetRecord record;
-  record.recorded_at = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+  record.recorded_at = kTime;
   record.note_verified("ns/map/key", "v1-a", "a: \"quoted\"\n");
   record.note_verified("ns/map/key", "v1-b", "b\n");
   record.good[{"p", "ns/map"}] = {"gso-p-1", "v1-b", "gso-p-0"};
@@ -170,14 +173,13 @@ TEST(Record, AWrongFieldIsNamed) {
 // Another release has other timers, and has the same form for those that both have.
 TEST(Record, TimersOfAnotherReleaseAreReadAsFarAsTheyAreKnown) {
   auto json = nlohmann::json::parse(print_head({full_record()}));
-  json["timers"] = {{"drifting/00000000000000ff/v1-b", "2026-03-02T08:00:00Z"},
-                    {"daemonset-stalls/ns/map/p/key/2", "2026-03-02T08:00:00Z"},
-                    {"of-another-release/x/y", "2026-03-02T08:00:00Z"}};
+  json["timers"] = {{"drifting/00000000000000ff/v1-b", "2026-01-02T03:04:05Z"},
+                    {"daemonset-stalls/ns/map/p/key/2", "2026-01-02T03:04:05Z"},
+                    {"of-another-release/x/y", "2026-01-02T03:04:05Z"}};
   const auto read = parse_head(json.dump());
   ASSERT_TRUE(read) << read.error().message;
-  const auto eight = *k8s::parse_rfc3339("2026-03-02T08:00:00Z");
-  EXPECT_EQ(read->record.timers, (Timers{{{Timer::drifting, "00000000000000ff", "v1-b"}, eight},
-                                         {{Timer::daemonset_stalls, "ns/map", "p/key/2"}, eight}}));
+  EXPECT_EQ(read->record.timers, (Timers{{{Timer::drifting, "00000000000000ff", "v1-b"}, kTime},
+                                         {{Timer::daemonset_stalls, "ns/map", "p/key/2"}, kTime}}));
   json["timers"]["drifting/00000000000000ff/v1-b"] = "yesterday";
   EXPECT_FALSE(parse_head(json.dump()));
 }
@@ -199,26 +201,24 @@ TEST(Record, AnOddValueAnywhereIsAnErrorOrARecord) {
 
 TEST(Record, AnAttemptOfARemediationReplacesTheOneBeforeAndThoseThatAreTooOld) {
   FleetRecord record;
-  const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
   const auto note = [&](std::uint64_t machine, std::int64_t attempts, k8s::WallTime at, auto is_too_old) {
     (void)record.note_remediation({MachineId{machine}, "plugin", "uid", attempts, at}, is_too_old);
   };
-  note(7, 1, first, is_never_too_old);
-  note(7, 2, first + std::chrono::minutes(5), is_never_too_old);
-  note(8, 1, first, is_never_too_old);
+  note(7, 1, kTime, is_never_too_old);
+  note(7, 2, kTime + std::chrono::minutes(5), is_never_too_old);
+  note(8, 1, kTime, is_never_too_old);
   ASSERT_EQ(record.remediations.size(), 2U);
   EXPECT_EQ(record.remediation(MachineId{7}, "plugin")->attempts, 2);
   EXPECT_EQ(record.remediation(MachineId{7}, "gfd"), nullptr);
-  note(9, 1, first, [&](const RecordedRemediation& known) { return known.at == first; });
+  note(9, 1, kTime, [&](const RecordedRemediation& known) { return known.at == kTime; });
   EXPECT_EQ(record.remediation(MachineId{8}, "plugin"), nullptr);
   EXPECT_EQ(record.remediations.size(), 2U);
 }
 
 TEST(Record, ThousandsOfStuckPodsDoNotMakeTheRecordTooLarge) {
   FleetRecord record;
-  const k8s::WallTime first = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
   for (std::uint64_t i = 0; i < 3000; ++i)
-    (void)record.note_remediation({MachineId{i}, "plugin", "uid", 1, first}, is_never_too_old);
+    (void)record.note_remediation({MachineId{i}, "plugin", "uid", 1, kTime}, is_never_too_old);
   EXPECT_EQ(record.remediations.size(), FleetRecord::kMostRemediations);
 }
 
@@ -261,9 +261,14 @@ class StoredRecords : public testing::Test {
     }
     return -1;
   }
+  // nullopt: there is none.
+  std::optional<FleetRecord> read() {
+    store.read(world, settings);
+    return store.record() ? std::optional(*store.record()) : std::nullopt;
+  }
   static FleetRecord fleet(int nodes) {
     FleetRecord record;
-    record.recorded_at = *k8s::parse_rfc3339("2026-01-02T03:04:05Z");
+    record.recorded_at = kTime;
     for (int i = 0; i < nodes; ++i) {
       MachineRecord entry = machine(i % 2 == 0 ? "v1-aaaaaaaaaaaaaaaa" : "v1-bbbbbbbbbbbbbbbb", 8);
       entry.unproven = true;
@@ -295,9 +300,7 @@ TEST_F(StoredRecords, FiftyThousandNodesFitIntoConfigMapsOfHalfAMebibyte) {
   EXPECT_EQ(write(record), 3) << "begun, shards, complete";
   EXPECT_EQ(world.configmaps.size(), 1 + MachineRecords::kShards);
   EXPECT_LT(largest, 512U << 10U);
-  store.read(world, settings);
-  ASSERT_TRUE(store.record()) << store.problem();
-  EXPECT_EQ(*store.record(), record);
+  EXPECT_EQ(read(), record) << store.problem();
 }
 
 TEST_F(StoredRecords, OnlyTheShardThatChangesIsWritten) {
@@ -314,8 +317,7 @@ TEST_F(StoredRecords, OnlyTheShardThatChangesIsWritten) {
 TEST_F(StoredRecords, WhileABaselineIsWrittenThereIsNoRecordYet) {
   const FleetRecord record = fleet(5'000);
   for (const WriteConfigMap& head : record_writes(record, world, settings, nullptr)) apply(head);
-  store.read(world, settings);
-  EXPECT_FALSE(store.record());
+  EXPECT_FALSE(read());
   EXPECT_TRUE(store.begun());
   EXPECT_EQ(store.problem(), "");
 }
@@ -327,38 +329,31 @@ TEST_F(StoredRecords, AFleetThatGrowsIsTakenIntoShardsAndIsReadableInBetween) {
   const auto shards = record_writes(grown, world, settings, nullptr);
   EXPECT_EQ(shards.size(), MachineRecords::kShards);
   for (const WriteConfigMap& write : shards) apply(write);
-  store.read(world, settings);
-  EXPECT_EQ(store.record(), record) << "the head says where the machines are";
+  EXPECT_EQ(read(), record) << "the head says where the machines are";
   EXPECT_EQ(write(grown), 1);
-  store.read(world, settings);
-  EXPECT_EQ(store.record(), grown);
+  EXPECT_EQ(read(), grown);
 }
 
 TEST_F(StoredRecords, AShardThatIsMissingOrUnreadableIsNamedAndNothingIsReadWithoutIt) {
   write(fleet(5'000));
   const k8s::ObjectKey third = shard_key(state_key(settings), 3);
-  const ConfigMap kept = *world.configmaps.find(third);
+  ConfigMap kept = *world.configmaps.find(third);
   world.configmaps.erase(third);
-  store.read(world, settings);
-  EXPECT_FALSE(store.record());
+  EXPECT_FALSE(read());
   EXPECT_EQ(store.problem_in(), third);
   EXPECT_NE(store.problem().find("missing"), std::string::npos) << store.problem();
   apply({third, {{std::string(kShardKey), "{half"}}, {}});
-  store.read(world, settings);
-  EXPECT_FALSE(store.record());
+  EXPECT_FALSE(read());
   EXPECT_NE(store.problem().find("kubectl delete configmap"), std::string::npos) << store.problem();
-  ConfigMap back = kept;
-  back.meta.resource_version = "restored";
-  world.configmaps.apply(std::move(back));
-  store.read(world, settings);
-  EXPECT_TRUE(store.record()) << store.problem();
+  kept.meta.resource_version = "restored";
+  world.configmaps.apply(std::move(kept));
+  EXPECT_TRUE(read()) << store.problem();
 }
 
 TEST_F(StoredRecords, ShardsWithoutTheirHeadAreNoNewFleet) {
   write(fleet(5'000));
   world.configmaps.erase(state_key(settings));
-  store.read(world, settings);
-  EXPECT_FALSE(store.record());
+  EXPECT_FALSE(read());
   EXPECT_EQ(store.problem_in(), state_key(settings));
   for (const k8s::ObjectKey& key : state_keys(state_key(settings))) world.configmaps.erase(key);
   store.read(world, settings);

@@ -24,72 +24,49 @@ const std::string kGood = "version: v1\nsharing: {mps: {resources: [{name: gpu, 
 // k8s.io/apimachinery/pkg/util/validation, IsConfigMapKey.
 TEST(LintDocuments, AKeyThatNoConfigMapCanHaveIsAnError) {
   const auto of_key = [](const std::string& key) {
-    Codes out;
-    for (const LintedDocument& document :
-         lint("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {'" + key + "': '" +
-              "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}'}\n")) {
-      const Codes found = codes(document);
-      out.insert(out.end(), found.begin(), found.end());
-    }
-    return out;
+    return codes_of("kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {'" + key + "': '" +
+                    "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}'}\n");
   };
+  const std::string longest(253, 'x');
   for (const std::string& key : {std::string("a/b"), std::string("a b"), std::string("."), std::string(".."),
-                                 std::string("..x"), std::string(254, 'x'), std::string("é")}) {
+                                 std::string("..x"), longest + "x", std::string("é")})
     EXPECT_EQ(of_key(key), Codes{"KeyRefused"}) << key;
-  }
   EXPECT_EQ(of_key("a.b-c_D"), Codes{});
-  EXPECT_EQ(of_key(".x"), Codes{"KeyNoLabelValue"}) << "the API server takes it";
-  EXPECT_EQ(of_key(std::string(253, 'x')), Codes{"KeyNoLabelValue"});
+  for (const std::string& taken : {std::string(".x"), longest}) EXPECT_EQ(of_key(taken), Codes{"KeyNoLabelValue"});
 }
 
 // As for the plugin, and for the value of a ConfigMap's key.
 TEST(LintDocuments, AnEmptyDocumentBeforeAProfileIsTheOneThatCounts) {
   const auto documents = lint("---\n---\n" + kGood);
-  ASSERT_EQ(documents.size(), 2u);
-  ASSERT_TRUE(documents[0].profile && documents[0].valid());
+  EXPECT_EQ(told(documents), (Codes{"#0 Profile: warning FurtherDocumentIgnored 3:1", "#1 Profile"}));
+  ASSERT_TRUE(documents[0].profile);
   EXPECT_EQ(documents[0].profile->strategy(), Strategy::none);
-  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
-  EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherDocumentIgnored");
-  // In front of a manifest it is nothing.
-  EXPECT_EQ(lint("---\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").size(), 1u);
+  EXPECT_EQ(lint("---\n---\nkind: Pod\napiVersion: v1\nmetadata: {name: p}\n").size(), 1u) << "a manifest";
 }
 
 TEST(LintDocuments, AnErrorNeverPointsBehindTheEndOfTheText) {
-  const auto documents = lint("foo: [");
-  ASSERT_EQ(documents.size(), 1u);
-  ASSERT_EQ(documents[0].diagnostics.size(), 1u);
-  EXPECT_EQ(documents[0].diagnostics[0].at.line, 1);
-  EXPECT_EQ(documents[0].diagnostics[0].message.find("line 2"), std::string::npos)
-      << documents[0].diagnostics[0].message;
+  EXPECT_EQ(told(lint("foo: [")), Codes{"#0 Profile: error SyntaxError 1:7"});
+  EXPECT_FALSE(first_message("foo: [").contains("line 2"));
 }
 
 // The verdict is the plugin's, and each thing is said once.
 TEST(LintDocuments, TextBehindAnEmptyFirstDocumentIsIgnored) {
-  for (const auto& [text, line, column] :
-       std::vector<std::tuple<std::string, int, int>>{{"---\n---\n@", 3, 1},
-                                                      {"---\n--- @", 2, 5},
-                                                      {"---\n---\nfoo: [", 3, 7},
-                                                      {"---\n# c\n---\n]\n", 4, 1},
-                                                      {"---\n---\n  a: b: c", 3, 7}}) {
-    SCOPED_TRACE(text);
+  for (const auto& [text, place] : std::vector<std::pair<std::string, std::string>>{{"---\n---\n@", "3:1"},
+                                                                                    {"---\n--- @", "2:5"},
+                                                                                    {"---\n---\nfoo: [", "3:7"},
+                                                                                    {"---\n# c\n---\n]\n", "4:1"},
+                                                                                    {"---\n---\n  a: b: c", "3:7"}}) {
     const auto documents = lint(text);
-    ASSERT_EQ(documents.size(), 1u);
-    EXPECT_TRUE(documents[0].valid() && documents[0].profile);
-    ASSERT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
-    EXPECT_EQ(documents[0].diagnostics[0].at.line, line);
-    EXPECT_EQ(documents[0].diagnostics[0].at.column, column);
+    EXPECT_EQ(told(documents), Codes{"#0 Profile: warning FurtherTextIgnored " + place}) << text;
+    EXPECT_TRUE(documents[0].profile) << text;
   }
 }
 
 TEST(LintDocuments, WhatFollowsAProfileWithoutASeparatorIsIgnoredText) {
   for (const std::string text : {" version: v1\nsharing:\n  mps: {}\n", "version: v1\n...\nsharing:\n  mps: {}\n",
                                  "---\n version: v1\nsharing:\n  mps: {}\n"}) {
-    SCOPED_TRACE(text);
-    const auto documents = lint(text);
-    ASSERT_EQ(documents.size(), 1u);
-    EXPECT_TRUE(documents[0].valid());
-    ASSERT_EQ(documents[0].diagnostics.size(), 1u);
-    EXPECT_EQ(documents[0].diagnostics[0].code, "FurtherTextIgnored");
+    EXPECT_EQ(codes_of(text), Codes{"FurtherTextIgnored"}) << text;
+    EXPECT_TRUE(lint(text)[0].valid()) << text;
   }
 }
 
@@ -97,83 +74,50 @@ TEST(LintDocuments, AnEmptyTextIsOneValidProfile) {
   for (const std::string text : {"", "\n \n", "# nothing\n", "---\n", "null\n", "{}"}) {
     const auto documents = lint(text);
     ASSERT_EQ(documents.size(), 1u) << text;
-    EXPECT_EQ(documents[0].kind, "Profile");
-    EXPECT_EQ(documents[0].source, "f.yaml#0");
+    EXPECT_EQ(documents[0].kind + documents[0].source, "Profilef.yaml#0");
     EXPECT_TRUE(documents[0].valid()) << text;
   }
 }
 
 TEST(LintDocuments, EveryDocumentOfAFileIsReadAndEmptyOnesAreNot) {
-  const auto documents = lint("---\n" + kGood + "---\n---\n# only a comment\n---\nversion: v2\n");
-  ASSERT_EQ(documents.size(), 2u);
-  EXPECT_TRUE(documents[0].valid());
-  EXPECT_EQ(codes(documents[0]), Codes{"FurtherDocumentIgnored"});  // By the plugin.
-  EXPECT_EQ(documents[0].diagnostics[0].at.line, 8);
-  EXPECT_EQ(codes(documents[1]), Codes{"UnknownVersion"});
-  EXPECT_EQ(documents[1].source, "f.yaml#1");
-  EXPECT_EQ(documents[1].diagnostics[0].at.line, 8);
+  EXPECT_EQ(told(lint("---\n" + kGood + "---\n---\n# only a comment\n---\nversion: v2\n")),
+            (Codes{"#0 Profile: warning FurtherDocumentIgnored 8:1", "#1 Profile: error UnknownVersion 8:10"}));
 }
 
 TEST(LintDocuments, ABrokenDocumentDoesNotHideTheOthers) {
-  const auto documents = lint(kGood + "---\nversion: [v1\n---\nversion: v3\n---\na: b: c\n---\n" + kGood);
-  ASSERT_EQ(documents.size(), 5u);
-  EXPECT_EQ(codes(documents[1]), Codes{"SyntaxError"});
-  EXPECT_EQ(codes(documents[2]), Codes{"UnknownVersion"});
-  EXPECT_EQ(documents[2].diagnostics[0].at.line, 6);
-  EXPECT_TRUE(documents[0].valid());
-  EXPECT_EQ(codes(documents[0]), Codes{"FurtherTextIgnored"});
-  EXPECT_EQ(codes(documents[3]), Codes{"SyntaxError"});
-  EXPECT_EQ(documents[3].diagnostics[0].at.line, 8);
-  EXPECT_TRUE(documents[4].valid());
-  EXPECT_EQ(documents[4].source, "f.yaml#4");
+  EXPECT_EQ(told(lint(kGood + "---\nversion: [v1\n---\nversion: v3\n---\na: b: c\n---\n" + kGood)),
+            (Codes{"#0 Profile: warning FurtherTextIgnored 4:13", "#1 Profile: error SyntaxError 4:13",
+                   "#2 Profile: error UnknownVersion 6:10", "#3 Profile: error SyntaxError 8:5", "#4 Profile"}));
 }
 
 TEST(LintDocuments, EveryKeyOfAConfigMapIsAProfile) {
-  const auto documents = lint(
-      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n  bad: |-\n    "
-      "version: v1\n    sharing:\n"
-      "      timeSlicing: {}\n  empty: \"\"\n  'no-label-': ''\n  number: 4\n");
-  ASSERT_EQ(documents.size(), 6u);
-  EXPECT_EQ(documents[0].kind, "ConfigMap");
-  EXPECT_EQ(codes(documents[0]), Codes{"KeyNoLabelValue"});
-  for (const LintedDocument& document : documents) {
-    EXPECT_EQ(document.name, "profiles");
-    EXPECT_EQ(document.source, "f.yaml#0");
-  }
-  EXPECT_EQ(documents[1].key, "bad");
-  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
-  EXPECT_EQ(documents[1].diagnostics[0].at.line, 3);  // In the value.
-  EXPECT_TRUE(documents[2].valid());
-  EXPECT_EQ(documents[5].key, "number");
-  EXPECT_EQ(codes(documents[5]), Codes{"WrongType"});
+  EXPECT_EQ(
+      told(lint("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\ndata:\n  good: |\n    version: v1\n"
+                "  bad: |-\n    version: v1\n    sharing:\n      timeSlicing: {}\n  empty: \"\"\n"
+                "  'no-label-': ''\n  number: 4\n")),
+      (Codes{"#0 ConfigMap profiles: warning KeyNoLabelValue 12:3", "#0 Profile profiles.bad: error NoResources 3:16",
+             "#0 Profile profiles.empty", "#0 Profile profiles.good", "#0 Profile profiles.no-label-",
+             "#0 Profile profiles.number: error WrongType 13:11"}));
 }
 
 TEST(LintDocuments, APolicysKeyIsLookedForInTheConfigMapsThatStandBeside) {
   const std::string map =
       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: 'sharing: {}', b: ''}\n---\n";
-  const auto found = [&](const std::string& text) {
-    std::vector<ClusterObject> objects;
-    std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-    lint_cluster(objects, documents);
-    std::vector<std::string> out;
-    for (const LintedDocument& document : documents)
-      for (const Diagnostic& d : document.diagnostics)
-        out.push_back(fmt::format("{}:{}:{} {}", document.kind, d.at.line, d.at.column, d.code));
-    return out;
+  const auto found = [](const std::string& beside, const std::string& key) {
+    return told(lint_together(beside +
+                              "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec:\n"
+                              "  profile:\n    configMapKey: " +
+                              key + "\n"))
+        .back();
   };
-  const auto policy = [](const std::string& key) {
-    return "apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p}\nspec:\n  profile:\n    "
-           "configMapKey: " +
-           key + "\n";
-  };
-  EXPECT_EQ(found(map + policy("b")), std::vector<std::string>{});
-  EXPECT_EQ(found(map + policy("c")), std::vector<std::string>{"SharingPolicy:11:19 ConfigInvalid"});
-  EXPECT_EQ(found(policy("c")), std::vector<std::string>{});
-  // A ConfigMap of something else says nothing about it.
+  EXPECT_EQ(found(map, "b"), "#1 SharingPolicy p");
+  EXPECT_EQ(found(map, "c"), "#1 SharingPolicy p: error ConfigInvalid 11:19");
+  EXPECT_EQ(found("", "c"), "#0 SharingPolicy p");
   EXPECT_EQ(found("kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: "
-                  "{ca: x}}\n---\n" +
-                  policy("c")),
-            std::vector<std::string>{});
+                  "{ca: x}}\n---\n",
+                  "c"),
+            "#1 SharingPolicy p")
+      << "a ConfigMap of something else says nothing about it";
 }
 
 TEST(LintDocuments, WhatNosWroteForItsNodesIsNotHeldAgainstTheOfficialPluginsRules) {
@@ -215,33 +159,14 @@ TEST(LintDocuments, WhatNosWroteForItsNodesIsNotHeldAgainstTheOfficialPluginsRul
   EXPECT_EQ(invalid(daemonset(of_nos, "") + daemonset("a: b", "x")), (Codes{"any", "n1-17"}));
 }
 
-TEST(LintDocuments, ANodeWhoseGpusDraOffersTooIsNamedWhereItStands) {
-  const std::string text =
-      "apiVersion: v1\nkind: Node\nmetadata:\n  name: n1\nstatus: {allocatable: {nvidia.com/gpu: '8'}}\n---\n"
-      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.nvidia.com}\nspec: "
-      "{extendedResourceName: nvidia.com/gpu}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: "
-      "{name: s}\nspec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1}, devices: [{name: gpu-0}]}\n";
-  std::vector<ClusterObject> objects;
-  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-  lint_cluster(objects, documents);
-  ASSERT_EQ(documents.size(), 3u);
-  ASSERT_EQ(codes(documents[0], true), Codes{"DRADoubleOffer"});
-  EXPECT_EQ(documents[0].diagnostics[0].at.line, 4);
-  EXPECT_EQ(codes(documents[1], true), Codes{});
-  EXPECT_EQ(codes(documents[2], true), Codes{});
-}
-
-// What is said of the DeviceClass and of the Node.
-std::pair<Codes, Codes> double_offers(const std::string& resource, const std::string& slice, const std::string& node) {
-  const std::string text =
-      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.nvidia.com}\nspec: "
-      "{extendedResourceName: " +
-      resource + "}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: " +
-      "gpu.nvidia.com, " + slice + ", pool: {name: n1}, devices: [{name: gpu-0}]}\n" + node;
-  std::vector<ClusterObject> objects;
-  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-  lint_cluster(objects, documents);
-  return {codes(documents[0]), documents.size() > 2 ? codes(documents[2]) : Codes{}};
+// What is said of the DeviceClass, of the slice and of the Node.
+Codes double_offers(const std::string& resource, const std::string& slice, const std::string& node = "") {
+  return told(lint_together(
+      "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: c}\nspec: {extendedResourceName: " +
+      resource +
+      "}\n---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\nspec: {driver: "
+      "gpu.nvidia.com, " +
+      slice + ", pool: {name: n1}}\n" + node));
 }
 
 TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
@@ -249,46 +174,51 @@ TEST(LintDocuments, ADoubleOfferIsSeenByWhatTheNodeServes) {
     return "---\napiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {capacity: {" + resource +
            ": '8'}, allocatable: {" + resource + ": '8'}}\n";
   };
-  const Codes offered{"DRADoubleOffer"};
-  const std::string on_n1 = "nodeName: n1";
-  EXPECT_EQ(double_offers("nvidia.com/gpu", on_n1, ""), std::pair(offered, Codes{})) << "without the Node";
-  EXPECT_EQ(double_offers("example.com/gpu", on_n1, ""), std::pair(Codes{}, Codes{}));
-  EXPECT_EQ(double_offers("nvidia.com/gpu", on_n1, node("nvidia.com/gpu")), std::pair(Codes{}, offered));
-  EXPECT_EQ(double_offers("nvidia.com/gpu", "allNodes: true", node("nvidia.com/gpu")), std::pair(Codes{}, offered));
-  EXPECT_EQ(double_offers("nvidia.com/gpu.shared", on_n1, node("nvidia.com/gpu.shared")), std::pair(Codes{}, offered));
-  EXPECT_EQ(double_offers("nvidia.com/gpu.shared", on_n1, node("nvidia.com/gpu")), std::pair(Codes{}, Codes{}));
-  EXPECT_EQ(double_offers("nvidia.com/mig-1g.5gb", on_n1, node("nvidia.com/mig-1g.5gb")), std::pair(Codes{}, offered));
+  const std::string on_n1 = "nodeName: n1, devices: [{name: gpu-0}]";
+  const std::string gpu = "nvidia.com/gpu";
+  EXPECT_EQ(double_offers(gpu, on_n1), (Codes{"#0 DeviceClass c: warning DRADoubleOffer 3:18", "#1 ResourceSlice s"}));
+  EXPECT_EQ(double_offers("example.com/gpu", on_n1), (Codes{"#0 DeviceClass c", "#1 ResourceSlice s"}));
+  const struct {
+    std::string resource, slice, served;
+    bool offered_twice;
+  } rows[] = {
+      {gpu, on_n1, gpu, true},
+      {gpu, "allNodes: true, devices: [{name: gpu-0}]", gpu, true},
+      {gpu, "nodeName: n1, devices: []", gpu, false},
+      {"''", on_n1, gpu, false},
+      {"nvidia.com/gpu.shared", on_n1, "nvidia.com/gpu.shared", true},
+      {"nvidia.com/gpu.shared", on_n1, gpu, false},
+      {"nvidia.com/mig-1g.5gb", on_n1, "nvidia.com/mig-1g.5gb", true},
+  };
+  for (const auto& row : rows) {
+    const std::string of_node = row.offered_twice ? "#2 Node n1: error DRADoubleOffer 13:18" : "#2 Node n1";
+    EXPECT_EQ(double_offers(row.resource, row.slice, node(row.served)),
+              (Codes{"#0 DeviceClass c", "#1 ResourceSlice s", of_node}))
+        << row.resource;
+  }
 }
 
 TEST(LintDocuments, TheOperatorsOwnRecordIsNotReadAsAProfile) {
-  const auto documents = lint(
-      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpu-sharing-operator-state}\ndata:\n  baseline.json: "
-      "'{\"version\": \"v1\", \"sharing\": {\"x\": 1}}'\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: "
-      "gpu-sharing-operator-state-0}\ndata:\n  nodes.json: '{\"version\": \"v1\"}'\n");
-  ASSERT_EQ(documents.size(), 2u);
-  EXPECT_EQ(codes(documents[0], true), Codes{"NotChecked"});
-  EXPECT_EQ(codes(documents[1], true), Codes{"NotChecked"});
+  EXPECT_EQ(codes_of("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gpu-sharing-operator-state}\ndata:\n"
+                     "  baseline.json: '{\"version\": \"v1\", \"sharing\": {\"x\": 1}}'\n---\napiVersion: v1\n"
+                     "kind: ConfigMap\nmetadata: {name: gpu-sharing-operator-state-0}\ndata:\n"
+                     "  nodes.json: '{\"version\": \"v1\"}'\n"),
+            (Codes{"NotChecked", "NotChecked"}));
 }
 
 // The kubelet makes files of binaryData's keys too.
 TEST(LintDocuments, AKeyOfBinaryDataIsAProfile) {
   const auto documents = lint(
-      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: profiles}\nbinaryData:\n  bad: dmVyc2lvbjogdjIK\n  good: |\n"
+      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: p}\nbinaryData:\n  bad: dmVyc2lvbjogdjIK\n  good: |\n"
       "    dmVyc2lv\n    bjogdjEK\n  odd: '%'\n  number: 4\n");
-  ASSERT_EQ(documents.size(), 4u);
-  EXPECT_EQ(documents[0].key, "bad");
-  EXPECT_EQ(codes(documents[0]), Codes{"UnknownVersion"});
-  EXPECT_EQ(documents[1].key, "good");
-  EXPECT_TRUE(documents[1].valid());
-  ASSERT_EQ(codes(documents[2]), Codes{"WrongType"});
+  EXPECT_EQ(told(documents),
+            (Codes{"#0 Profile p.bad: error UnknownVersion 1:10", "#0 Profile p.good",
+                   "#0 Profile p.number: error WrongType 10:11", "#0 Profile p.odd: error BinaryDataInvalid 9:8"}));
   EXPECT_EQ(documents[2].diagnostics[0].path, "binaryData.number");
-  ASSERT_EQ(codes(documents[3]), Codes{"BinaryDataInvalid"});
-  EXPECT_EQ(documents[3].diagnostics[0].at.line, 9);
   // Of a List, where it looks like a profile; and twice is once too often.
   const auto listed = lint(
       "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data: {k: "
-      "''}\n"
-      "  binaryData: {k: c2hhcmluZzoge21wczoge319Cg==, '-': ''}\n");
+      "''}\n  binaryData: {k: c2hhcmluZzoge21wczoge319Cg==, '-': ''}\n");
   ASSERT_EQ(listed.size(), 4u);
   EXPECT_EQ(codes(listed[0]), (Codes{"KeyNoLabelValue", "KeyTwice"}));
   EXPECT_EQ(listed[3].key, "k");
@@ -305,73 +235,42 @@ TEST(LintDocuments, AManifestInJsonIsReadAsJson) {
       {"version: \u2028v1\\n", {"SyntaxError"}},
       {R"(# a \"quote\" and \\ud83d\nversion: v2\n)", {"UnknownVersion"}}};
   for (const auto& [value, expected] : cases) {
-    const auto documents = lint(head + value + "\"}}\n");
-    ASSERT_EQ(documents.size(), 1u) << value;
-    EXPECT_EQ(codes(lint("\xef\xbb\xbf" + head + value + "\"}}\n")[0]), expected) << value;
-    EXPECT_EQ(documents[0].key, "a") << value;
-    EXPECT_EQ(codes(documents[0]), expected) << value;
+    for (const std::string mark : {"", "\xef\xbb\xbf"}) {
+      const auto documents = lint(mark + head + value + "\"}}\n");
+      ASSERT_EQ(documents.size(), 1u) << value;
+      EXPECT_EQ(documents[0].key, "a") << value;
+      EXPECT_EQ(codes(documents[0]), expected) << value;
+    }
   }
   // A profile in JSON is read as the plugin reads it: as YAML, which has no surrogates.
-  EXPECT_EQ(codes(lint(R"({"version": "\ud83d\ude00"})")[0]), Codes{"SyntaxError"});
+  EXPECT_EQ(codes_of(R"({"version": "\ud83d\ude00"})"), Codes{"SyntaxError"});
 }
 
 TEST(LintDocuments, OfALListOnlyConfigMapsWithProfilesAreChecked) {
-  const auto documents = lint(
-      "kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt}, "
-      "data: {ca.crt: "
-      "'-----BEGIN CERTIFICATE-----'}}\n"
-      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: mps-config}\n  data:\n    any: |\n      sharing: {mps: "
-      "{resources: []}}\n"
-      "- {kind: Service, apiVersion: v1, metadata: {name: d}}\n");
-  ASSERT_EQ(documents.size(), 3u);
-  EXPECT_TRUE(documents[0].valid());
-  EXPECT_EQ(codes(documents[0]), Codes{});
-  EXPECT_EQ(documents[1].key, "any");
-  EXPECT_EQ(documents[1].source, "f.yaml#1");
-  EXPECT_EQ(codes(documents[1]), Codes{"NoResources"});
-  EXPECT_EQ(codes(documents[2], true), Codes{"NotChecked"});
+  EXPECT_EQ(
+      told(lint("kind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca."
+                "crt}, data: {ca.crt: '-----BEGIN CERTIFICATE-----'}}\n- kind: ConfigMap\n  apiVersion: v1\n"
+                "  metadata: {name: c}\n  data:\n    any: |\n      sharing: {mps: {resources: []}}\n"
+                "- {kind: Service, apiVersion: v1, metadata: {name: d}}\n")),
+      (Codes{"#0 ConfigMap kube-root-ca.crt", "#1 Profile c.any: error NoResources 1:28",
+             "#2 Service d: info NotChecked 11:3"}));
 }
 
 TEST(LintDocuments, JsonHasTheContractsFieldsInTheirOrder) {
   const std::string text =
       lint_json(lint("version: v1\nsharing:\n  mps:\n    renameByDefault: true\n    resources:\n    - name: gpu\n      "
                      "replicas: 4\n"));
-  EXPECT_EQ(text, R"({
- "documents": [
-  {
-   "source": "f.yaml#0",
-   "kind": "Profile",
-   "name": "",
-   "key": "",
-   "valid": true,
-   "diagnostics": [],
-   "normalized": {
-    "sharing": {
-     "timeSlicing": {},
-     "mps": {
-      "renameByDefault": true,
-      "failRequestsGreaterThanOne": true,
-      "resources": [
-       {
-        "name": "nvidia.com/gpu",
-        "rename": "nvidia.com/gpu.shared",
-        "devices": "all",
-        "replicas": 4
-       }
-      ]
-     }
-    }
-   }
-  }
- ]
-}
-)");
+  EXPECT_TRUE(text.starts_with("{\n \"documents\": [\n  {\n   \"source\": \"f.yaml#0\",\n")) << text;
+  EXPECT_EQ(
+      nlohmann::ordered_json::parse(text).dump(),
+      R"({"documents":[{"source":"f.yaml#0","kind":"Profile","name":"","key":"","valid":true,"diagnostics":[],)"
+      R"("normalized":{"sharing":{"timeSlicing":{},"mps":{"renameByDefault":true,"failRequestsGreaterThanOne":true,)"
+      R"("resources":[{"name":"nvidia.com/gpu","rename":"nvidia.com/gpu.shared","devices":"all","replicas":4}]}}}}]})");
   const auto broken = nlohmann::json::parse(lint_json(lint("version: v4\n")))["documents"][0];
   EXPECT_EQ(broken["valid"], false);
   EXPECT_FALSE(broken.contains("normalized"));
-  EXPECT_EQ(broken["diagnostics"][0]["line"], 1);
-  EXPECT_EQ(broken["diagnostics"][0]["column"], 10);
-  EXPECT_EQ(broken["diagnostics"][0]["path"], "version");
+  const auto& error = broken["diagnostics"][0];
+  EXPECT_EQ(nlohmann::json({error["line"], error["column"], error["path"]}), (nlohmann::json{1, 10, "version"}));
 }
 
 TEST(LintDocuments, TextShowsTheLineAndACaret) {
@@ -430,19 +329,94 @@ TEST(LintDocuments, TextPlacesAValueOfAConfigMapInTheFile) {
 TEST(LintDocuments, AFileWithAProfileThatNoConfigMapHoldsIsAnError) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   const auto filled = [](const std::string& text, std::size_t bytes) {
-    return text + "#" + std::string(bytes - text.size() - 2, 'x') + "\n";
+    return lint(text + "#" + std::string(bytes - text.size() - 2, 'x') + "\n");
   };
-  const auto fits = lint(filled(kGood, kMost));
-  ASSERT_EQ(fits.size(), 1u);
-  EXPECT_TRUE(fits[0].valid());
-  EXPECT_TRUE(fits[0].profile.has_value());
-  const auto exceeds = lint(filled(kGood, kMost + 1));
-  ASSERT_EQ(exceeds.size(), 1u);
-  EXPECT_EQ(codes(exceeds[0]), Codes{"TooLarge"});
+  const auto fits = filled(kGood, kMost);
+  EXPECT_EQ(codes(fits.at(0)), Codes{});
+  EXPECT_TRUE(fits[0].profile);
+  const auto exceeds = filled(kGood, kMost + 1);
+  EXPECT_EQ(codes(exceeds.at(0)), Codes{"TooLarge"});
   EXPECT_EQ(exceeds[0].diagnostics.back().message, "the text has 1048577 bytes; at most 1048576 are allowed");
-  EXPECT_FALSE(exceeds[0].profile.has_value());
+  EXPECT_FALSE(exceeds[0].profile);
   const std::string pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i}]}\n";
-  for (const LintedDocument& document : lint(filled(pod, 2 * kMost))) EXPECT_TRUE(document.valid()) << document.kind;
+  for (const LintedDocument& document : filled(pod, 2 * kMost)) EXPECT_TRUE(document.valid()) << document.kind;
+}
+
+// --- What is no YAML, or no profile, because of how it is written: where lint points, and what it says.
+
+TEST(LintSyntaxErrors, AMissingColonOrSpaceIsReportedWhereItIsMissing) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas:4\n",
+       "f.yaml:5:16: error: put a space after the colon: `replicas: 4` [SyntaxError]\n"
+       "    5 |       replicas:4\n"
+       "      |                ^\n"},
+      {"flags:\n  failOnInitError: true\n  migStrategy:none\nversion: v1\n",
+       "f.yaml:3:15: error: put a space after the colon: `migStrategy: none` [SyntaxError]\n"
+       "    3 |   migStrategy:none\n"
+       "      |               ^\n"},
+      // As a manual prints it.
+      {"sharing:\n  mps:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: 4\n    ...\n",
+       "f.yaml:6:5: error: expected `key: value`, found `...` [SyntaxError]\n"
+       "    6 |     ...\n"
+       "      |     ^\n"},
+      {"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n",
+       "f.yaml:1:62: error: a value is missing before `]` [SyntaxError]\n"
+       "    1 | sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: ]}}}\n"
+       "      |                                                              ^\n"}};
+  for (const auto& [text, expected] : table) EXPECT_EQ(lint_report(lint(text)[0], SourceLines(text)), expected);
+}
+
+const std::string kMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any:";
+
+TEST(LintSyntaxErrors, AProfileThatIsNotIndentedBelowItsKeyIsExplained) {
+  const auto documents = lint(kMap + " |\n  version: v1\n  sharing:\n    timeSlicing: {}\n");
+  ASSERT_EQ(documents.size(), 3u);
+  EXPECT_EQ(documents[1].key, "sharing");
+  ASSERT_EQ(codes(documents[1]), Codes{"WrongType"});
+  EXPECT_TRUE(documents[1].diagnostics[0].message.contains("indent it deeper than the profile's key"));
+}
+
+TEST(LintSyntaxErrors, AProfileThatIsNoTextIsToldToBeginAsOne) {
+  const std::string text = kMap + "\n    version: v1\n    sharing:\n      timeSlicing: {}\n";
+  EXPECT_EQ(codes_of(text), Codes{"WrongType"});
+  EXPECT_TRUE(first_message(text).ends_with("; begin it with \"|\"")) << first_message(text);
+}
+
+TEST(LintSyntaxErrors, AFoldedProfileIsNamedAsTheCauseOfItsError) {
+  const std::string rest = "\n    version: v1\n    sharing:\n      mps: null\n";
+  EXPECT_EQ(codes_of(kMap + " >-" + rest), Codes{"SyntaxError"});
+  EXPECT_TRUE(first_message(kMap + " >-" + rest).contains("joins its lines: begin it with \"|\""));
+  EXPECT_TRUE(lint(kMap + " |-" + rest)[0].valid());
+}
+
+// As editors write settings. What YAML makes of a comment would be reported elsewhere, or lines later.
+TEST(LintSyntaxErrors, ACommentInJsonIsReportedWhereItBegins) {
+  const std::vector<std::pair<std::string, std::string>> table{
+      {"// a profile\n{\n  \"version\": \"v1\"\n}\n", "1:1"},
+      {"/* a profile\n*/\n{\n  \"version\": \"v1\"\n}\n", "1:1"},
+      {"{ // a profile\n  \"version\": \"v1\"\n}\n", "1:3"},
+      {"{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", "2:20"},
+      {"{\n  \"version\": \"v1\" // the only one\n}\n", "2:19"},
+      {"{\n  \"version\": \"v1\", // why?\n  \"sharing\": {}\n}\n", "2:20"},
+      {"{\n  // none\n  \"sharing\": {\"mps\": null}\n}\n", "2:3"},
+      {"a: b\n---\n{\n  \"version\": \"v1\", // the only one\n  \"sharing\": {}\n}\n", "4:20"},
+      {"{\"apiVersion\": \"v1\",\n // it swallows the kind\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n",
+       "2:2"},
+  };
+  for (const auto& [text, at] : table) {
+    const LintedDocument last = lint(text).back();
+    EXPECT_TRUE(told({last})[0].ends_with(" Profile: error UnsupportedYAML " + at)) << text << told({last})[0];
+    EXPECT_TRUE(
+        last.diagnostics.at(0).message.starts_with("JSON has no comments; remove the comment that begins here with `/"))
+        << text;
+  }
+}
+
+// Two slashes in a string, or in a word of YAML, are no comment.
+TEST(LintSyntaxErrors, SlashesThatBeginNoCommentAreNotBlamed) {
+  for (const std::string text :
+       {"{\n  \"version\": \"// v1\", \"a\": [\n", "{\n  version: // v1, a: [\n", "{\n  \"url\": http://x, a: [\n"})
+    EXPECT_FALSE(first_message(text).empty() || first_message(text).contains("comment")) << first_message(text);
 }
 
 }  // namespace

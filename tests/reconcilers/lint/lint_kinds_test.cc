@@ -1,10 +1,9 @@
-// What a document says it is: objects without a kind, and kinds that lint does not check.
+// What a document says it is: objects without a kind, kinds that lint does not check, and Lists, which are read item by
+// item: what is found in them must be what each item alone would give.
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
-#include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
 namespace gso::lint_kinds_test {
@@ -12,56 +11,19 @@ namespace {
 
 using namespace lint_test;
 
-Codes codes_of(const std::string& text) {
-  Codes out;
-  for (const LintedDocument& document : lint(text)) {
-    const Codes found = codes(document, true);
-    out.insert(out.end(), found.begin(), found.end());
-  }
-  return out;
-}
-
-std::string first_message(const std::string& text) {
-  const auto documents = lint(text);
-  return documents.empty() || documents[0].diagnostics.empty() ? "" : documents[0].diagnostics[0].message;
-}
-
-TEST(LintKinds, ACommentOfJsonThatSwallowsTheKindIsNamed) {
-  const std::string text =
-      "{\"apiVersion\": \"v1\",\n // a node\n \"kind\":\"Node\", \"metadata\": {\"name\": \"a\"}}\n";
-  EXPECT_EQ(codes_of(text), Codes{"UnsupportedYAML"});
-  EXPECT_TRUE(first_message(text).ends_with("JSON has no comments; remove the comment that begins here with `//`"))
-      << first_message(text);
-}
-
 // What the API server says of a misspelt one, it says better.
 TEST(LintKinds, AKindThatLintDoesNotKnowIsNotChecked) {
   for (const std::string head :
        {"apiVersion: example.com/v1\nkind: Pods\n", "apiVersion: v1\nkind: Configmap\n",
-        "apiVersion: v1\nkind: Service\n", "apiVersion: gpusharing.dev/v1alpha1\nkind: sharingpolicies\n"}) {
+        "apiVersion: v1\nkind: Service\n", "apiVersion: gpusharing.dev/v1alpha1\nkind: sharingpolicies\n"})
     EXPECT_EQ(codes_of(head + "metadata: {name: x}\n"), Codes{"NotChecked"}) << head;
-  }
 }
 
 TEST(LintKinds, AnObjectWithoutAKindIsNamed) {
-  const auto documents = lint("Kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\ndata: {any: x}\n");
-  ASSERT_EQ(documents.size(), 1U);
-  EXPECT_EQ(codes(documents[0]), Codes{"KindMissing"});
-  EXPECT_FALSE(documents[0].valid());
+  EXPECT_EQ(told(lint("Kind: ConfigMap\napiVersion: v1\nmetadata: {name: x}\ndata: {any: x}\n")),
+            Codes{"#0 Profile: error KindMissing 1:1"});
   EXPECT_EQ(codes_of("apiVersion: v1\nkind: List\nitems: [{metadata: {name: x}}]\n"), Codes{"KindMissing"});
   EXPECT_EQ(codes_of("version: v1\napiVersion: v1\n"), Codes{"UnknownField"}) << "a profile";
-}
-
-// Volcano and OpenKruise have kinds of these names, with templates of pods.
-TEST(LintKinds, ThePodsOfAWorkloadAreCheckedWhateverItsGroup) {
-  const std::string rest =
-      "metadata: {name: x}\nspec: {template: {metadata: {annotations: {gpu-fraction: '2'}}, spec: {schedulerName: "
-      "kai-scheduler, containers: [{name: c, image: i}]}}}\n";
-  for (const std::string head :
-       {"apiVersion: apps/v1\nkind: Deployment\n", "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\n",
-        "apiVersion: apps.kruise.io/v1alpha1\nkind: DaemonSet\n", "kind: Deployment\n"}) {
-    EXPECT_EQ(codes_of(head + rest), Codes{"GPUFractionInvalid"}) << head;
-  }
 }
 
 TEST(LintKinds, AnObjectOfAnotherGroupWithAKnownNameIsNotChecked) {
@@ -85,12 +47,54 @@ TEST(LintKinds, OfAListOnlyTheObjectsAreChecked) {
   }
 }
 
-// As the API server prints them.
-TEST(LintKinds, TheItemsOfAListOfOneKindNeedNotSayIt) {
-  EXPECT_EQ(
-      codes_of(
-          "apiVersion: v1\nkind: PodList\nitems: [{metadata: {name: x}, spec: {containers: [{name: c, image: i}]}}]\n"),
-      Codes{});
+const std::string kSpec = "{nodeSelector: {a: 1}, containers: [{name: c, image: i}]}";
+const std::string kPod = "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: " + kSpec + "}";
+const std::string kList = "kind: List\napiVersion: v1\n";
+
+// Without places: a List in JSON is one line.
+Codes found(const std::string& text) {
+  Codes out = told(lint(text));
+  for (std::string& line : out) line.erase(std::min(line.rfind(' '), line.size()));
+  return out;
+}
+
+TEST(LintLists, ItemsAreReportedWhereverTheListNamesItsKind) {
+  const Codes expected{"#0 Pod p: error SelectorNoString", "#1 Profile c.k: error UnknownVersion"};
+  const std::string map =
+      R"({kind: ConfigMap, apiVersion: v1, metadata: {name: c}, data: {k: "version: v2\nsharing: {}"}})";
+  const std::string items = "items:\n- " + kPod + "\n- " + map + "\n";
+  for (const std::string& text : {"apiVersion: v1\n" + items + "kind: List\n", kList + items,
+                                  "# kubectl\n---\n" + kList + items, kList + items + "---\n" + kList + "items: []\n"})
+    EXPECT_EQ(found(text), expected) << text;
+  const std::string json =
+      R"({"apiVersion":"v1","items":[{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p"},"spec":{"nodeSelector":{"a":1},"containers":[{"name":"c","image":"i"}]}},)"
+      R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"c"},"data":{"k":"version: v2\nsharing: {}"}}],"kind":"List"})";
+  EXPECT_EQ(found(json), expected);
+}
+
+TEST(LintLists, ItemsOfATypedListHaveItsKind) {
+  EXPECT_EQ(found("kind: PodList\napiVersion: v1\nitems:\n- {metadata: {name: p}, spec: " + kSpec + "}\n"),
+            Codes{"#0 Pod p: error SelectorNoString"});
+}
+
+TEST(LintLists, AnAnchorOfOneItemServesTheNext) {
+  EXPECT_EQ(found(kList + "items:\n- {kind: Pod, apiVersion: v1, metadata: {name: p}, spec: &s " + kSpec +
+                  "}\n- {kind: Pod, apiVersion: v1, metadata: {name: q}, spec: *s}\n"),
+            (Codes{"#0 Pod p: error SelectorNoString", "#1 Pod q: error SelectorNoString"}));
+}
+
+TEST(LintLists, ASyntaxErrorKeepsTheItemsBeforeIt) {
+  for (const auto& [text, code] :
+       {std::pair("{kind: [\n", "SyntaxError"), std::pair("{kind: Pod, x: [a:,b]}\n", "UnsupportedYAML")})
+    EXPECT_EQ(found(kList + "items:\n- " + kPod + "\n- " + text),
+              (Codes{"#0 Pod p: error SelectorNoString", std::string("#1 Profile: error ") + code}));
+}
+
+TEST(LintLists, EachBrokenDocumentIsReportedOnceAndTheOthersAreRead) {
+  const std::string text = "a: [\n---\nversion: v2\n---\n";
+  EXPECT_EQ(told(lint(text + text)),
+            (Codes{"#0 Profile: error SyntaxError 1:5", "#1 Profile: error UnknownVersion 3:10",
+                   "#2 Profile: error SyntaxError 5:5", "#3 Profile: error UnknownVersion 7:10"}));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Inference servers that reserve a fraction of the whole GPU, beside the MPS profile that gives them a slice of it.
+// Pods beside other objects: inference servers that reserve a fraction of the whole GPU beside the MPS profile that
+// gives them a slice of it, and fraction pods of KAI.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -6,10 +7,12 @@
 #include <vector>
 
 #include "reconcilers/checks/inference_memory.h"
-#include "reconcilers/lint/lint.h"
+#include "tests/reconcilers/lint/linted.h"
 
 namespace gso::lint_pods_test {
 namespace {
+
+using namespace lint_test;
 
 constexpr const char* kFour =
     "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: mps-config, namespace: gpu-operator}, data: {any: "
@@ -24,24 +27,33 @@ std::string pod(const std::string& container, const std::string& spec = "",
 }
 
 // What is said about the Pod's memory.
-std::vector<std::string> told(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
-  std::vector<ClusterObject> objects;
-  std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-  lint_pods(objects, documents);
+std::vector<std::string> warned_of(const std::string& text, const std::string& code = "MemoryFractionAboveSlice") {
   std::vector<std::string> out;
-  for (const LintedDocument& document : documents) {
-    for (const Diagnostic& d : document.diagnostics) {
+  for (const LintedDocument& document : lint_together(text))
+    for (const Diagnostic& d : document.diagnostics)
       if (d.code == code) out.push_back(d.path + ": " + d.message);
-    }
-  }
   return out;
 }
 
 const std::string kOnAny = "nodeSelector: {nvidia.com/device-plugin.config: any}, ";
 
+// One text that has this part; an empty part: none.
+void expect_told(const std::string& text, const std::string& part,
+                 const std::string& code = "MemoryFractionAboveSlice") {
+  const std::vector<std::string> found = warned_of(text, code);
+  ASSERT_EQ(found.size(), part.empty() ? 0U : 1U) << text;
+  for (const std::string& one : found) EXPECT_TRUE(one.contains(part)) << one;
+}
+
+// Only an info, which has this part.
+void expect_unknown(const std::string& text, const std::string& part) {
+  EXPECT_TRUE(warned_of(text).empty()) << text;
+  expect_told(text, part, "MemoryFractionUnknown");
+}
+
 TEST(LintMemory, NamesTheNumberThatFits) {
   const std::vector<std::string> found =
-      told(pod("image: vllm/vllm-openai, args: [--model, m, --gpu-memory-utilization=0.9]", kOnAny) + kFour);
+      warned_of(pod("image: vllm/vllm-openai, args: [--model, m, --gpu-memory-utilization=0.9]", kOnAny) + kFour);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0],
             "spec.containers[0].args: container server: vLLM reserves a fraction of the whole GPU "
@@ -50,57 +62,43 @@ TEST(LintMemory, NamesTheNumberThatFits) {
             "--gpu-memory-utilization to at most 0.22");
 }
 
+// The container, and a part of what is said; empty: nothing.
+using Rows = std::vector<std::pair<std::string, std::string>>;
+
 TEST(LintMemory, KnowsTheServersTheirFlagsAndTheirDefaults) {
-  struct Row {
-    std::string container;
-    bool told;
-    std::string part;
-  };
-  const std::vector<Row> rows{
-      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.22']", false, ""},
-      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.23']", true, "is 0.23"},
-      {"image: vllm/vllm-openai, args: [--model, m]", true, "is not set, and its default is 0.9"},
-      {"image: vllm/vllm-openai, command: [sleep, infinity]", false, ""},
-      {"image: mine, command: [sh, -c, 'exec vllm serve m --gpu_memory_utilization 0.5']", true, "is 0.5"},
-      {"image: mine, command: [python3, -m, vllm.entrypoints.openai.api_server]", true, "default is 0.9"},
-      {"image: lmsysorg/sglang, command: [python3, -m, sglang.launch_server, --mem-fraction-static, '0.8']", true,
-       "SGLang"},
-      {"image: mine, command: [python3, -m, sglang.launch_server]", true, "--mem-fraction-static is not set"},
-      {"image: mine, command: [sglang, --mem-fraction-static, '0.2']", false, ""},
-      {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_memory_fraction, '0.9']", true, "TensorRT-LLM"},
-      {"image: nvcr.io/nvidia/tensorrt-llm/release", true, "free_gpu_memory_fraction is not set"},
-      {"image: mine, command: [train]", false, ""},
-      {"image: mine", false, ""}};
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.container);
-    const std::vector<std::string> found = told(pod(row.container, kOnAny) + kFour);
-    ASSERT_EQ(found.size(), row.told ? 1U : 0U);
-    if (row.told) {
-      EXPECT_NE(found[0].find(row.part), std::string::npos) << found[0];
-    }
-  }
+  const Rows rows{
+      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.22']", ""},
+      {"image: vllm/vllm-openai, args: [--gpu-memory-utilization, '0.23']", "is 0.23"},
+      {"image: vllm/vllm-openai, args: [--model, m]", "is not set, and its default is 0.9"},
+      {"image: vllm/vllm-openai, command: [sleep, infinity]", ""},
+      {"image: mine, command: [sh, -c, 'exec vllm serve m --gpu_memory_utilization 0.5']", "is 0.5"},
+      {"image: mine, command: [python3, -m, vllm.entrypoints.openai.api_server]", "default is 0.9"},
+      {"image: lmsysorg/sglang, command: [python3, -m, sglang.launch_server, --mem-fraction-static, '0.8']", "SGLang"},
+      {"image: mine, command: [python3, -m, sglang.launch_server]", "--mem-fraction-static is not set"},
+      {"image: mine, command: [sglang, --mem-fraction-static, '0.2']", ""},
+      {"image: mine, command: [trtllm-serve, m, --kv_cache_free_gpu_memory_fraction, '0.9']", "TensorRT-LLM"},
+      {"image: nvcr.io/nvidia/tensorrt-llm/release", "free_gpu_memory_fraction is not set"},
+      {"image: mine, command: [train]", ""},
+      {"image: mine", ""}};
+  for (const auto& [container, part] : rows) expect_told(pod(container, kOnAny) + kFour, part);
 }
 
 TEST(LintMemory, GoesByTheProfilesThatThePodCanMeet) {
   const std::string server = "image: vllm/vllm-openai, args: [--gpu-memory-utilization=0.15]";
-  EXPECT_EQ(told(pod(server, kOnAny) + kFour).size(), 0U);
-  // It may run where ten share a GPU.
-  const std::vector<std::string> anywhere = told(pod(server) + kFour);
-  ASSERT_EQ(anywhere.size(), 1U);
-  EXPECT_NE(anywhere[0].find("key many of ConfigMap mps-config"), std::string::npos);
-  EXPECT_NE(anywhere[0].find("at most 0.09"), std::string::npos);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/device-plugin.config: slices}, ") + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + kFour).size(), 0U) << "nobody offers that name";
-  EXPECT_EQ(told(pod(server)).size(), 0U);
+  EXPECT_EQ(warned_of(pod(server, kOnAny) + kFour).size(), 0U);
+  expect_told(pod(server) + kFour, "key many of ConfigMap mps-config");  // It may run where ten share a GPU.
+  expect_told(pod(server) + kFour, "at most 0.09");
+  EXPECT_EQ(warned_of(pod(server, "nodeSelector: {nvidia.com/device-plugin.config: slices}, ") + kFour).size(), 0U);
+  EXPECT_EQ(warned_of(pod(server, "", "nvidia.com/gpu.shared") + kFour).size(), 0U) << "nobody offers that name";
+  EXPECT_EQ(warned_of(pod(server)).size(), 0U);
   const std::string inline_profile =
       "---\n{apiVersion: gpusharing.dev/v1alpha1, kind: SharingPolicy, metadata: {name: p8}, spec: {profile: {inline: "
       "{strategy: mps, replicas: 8, renameByDefault: true}}}}\n";
-  EXPECT_EQ(told(pod(server, "", "nvidia.com/gpu.shared") + inline_profile).size(), 1U);
+  EXPECT_EQ(warned_of(pod(server, "", "nvidia.com/gpu.shared") + inline_profile).size(), 1U);
 }
 
 TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
-  const std::vector<std::pair<std::string, std::string>> rows{
-      // The container, and a part of what is said; empty: nothing.
+  const Rows rows{
       {"image: vllm/vllm-openai, args: ['--gpu-memory-utilization=90']", "is 90"},
       {"image: mine, command: [python, -c, 'from vllm import LLM; LLM(model=1, gpu_memory_utilization=0.9)']",
        "is 0.9"},
@@ -115,14 +113,7 @@ TEST(LintMemory, ReadsEverySpellingAndEveryPlaceOfTheFlag) {
       {R"(image: mine, command: [sh, -c, "cat > e <<EOF\nk:\n  free_gpu_memory_fraction: 0.85\nEOF\ntrtllm-serve m"])",
        "is 0.85"},
       {R"(image: vllm/vllm-openai, args: ['{"gpu-memory-utilization": 0.2}'])", ""}};
-  for (const auto& [container, part] : rows) {
-    SCOPED_TRACE(container);
-    const std::vector<std::string> found = told(pod(container, kOnAny) + kFour);
-    ASSERT_EQ(found.size(), part.empty() ? 0U : 1U);
-    if (!part.empty()) {
-      EXPECT_NE(found[0].find(part), std::string::npos) << found[0];
-    }
-  }
+  for (const auto& [container, part] : rows) expect_told(pod(container, kOnAny) + kFour, part);
 }
 
 TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
@@ -132,54 +123,36 @@ TEST(LintMemory, PutsTheContainersVariablesInTheirPlace) {
                kOnAny) +
            kFour;
   };
+  const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, {name: UTIL, value: '";
   for (const char* value : {"$(UTIL)", "$(INDIRECT)"}) {
-    SCOPED_TRACE(value);
-    const std::string indirect = "{name: INDIRECT, value: $(UTIL)}, ";
-    EXPECT_TRUE(told(with(value, indirect + "{name: UTIL, value: '0.2'}")).empty());
-    const std::vector<std::string> found = told(with(value, indirect + "{name: UTIL, value: '0.7'}"));
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("is 0.7"), std::string::npos) << found[0];
+    EXPECT_TRUE(warned_of(with(value, indirect + "0.2'}")).empty()) << value;
+    expect_told(with(value, indirect + "0.7'}"), "is 0.7");
   }
-  for (const char* value : {"$UTIL", "${UTIL}", "${UTIL:-0.9}"}) {
-    SCOPED_TRACE(value);
-    EXPECT_TRUE(told(with(value, "{name: UTIL, value: '0.7'}")).empty());
-    const std::vector<std::string> found = told(with(value, "{name: UTIL, value: '0.7'}"), "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find(std::string(value) + ", which only a shell evaluates"), std::string::npos) << found[0];
-  }
+  for (const std::string value : {"$UTIL", "${UTIL}", "${UTIL:-0.9}"})
+    expect_unknown(with(value, "{name: UTIL, value: '0.7'}"), value + ", which only a shell evaluates");
 }
 
 TEST(LintMemory, AValueThatTheManifestDoesNotShowIsAnInfo) {
-  const std::string secret = ", env: [{name: UTIL, valueFrom: {secretKeyRef: {name: s, key: k}}}]";
-  for (const std::string& container : {"args: ['--gpu-memory-utilization=$(UTIL)']" + secret,
-                                       std::string("args: ['--gpu-memory-utilization=$(UTIL)'], envFrom: [{secretRef: "
-                                                   "{name: s}}]"),
-                                       std::string("args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]"),
-                                       std::string("args: [--config, /etc/vllm.yaml]")}) {
-    SCOPED_TRACE(container);
+  for (const std::string container :
+       {"args: ['--gpu-memory-utilization=$(UTIL)'], env: [{name: UTIL, valueFrom: {secretKeyRef: {name: s, key: k}}}]",
+        "args: ['--gpu-memory-utilization=$(UTIL)'], envFrom: [{secretRef: {name: s}}]",
+        "args: ['$(EXTRA_ARGS)'], envFrom: [{configMapRef: {name: c}}]", "args: [--config, /etc/vllm.yaml]"}) {
     const std::string text = pod("image: vllm/vllm-openai, " + container, kOnAny) + kFour;
-    EXPECT_TRUE(told(text).empty());
-    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("whose content is not in the manifest"), std::string::npos) << found[0];
-    EXPECT_EQ(found[0].find("default"), std::string::npos) << found[0];
+    expect_unknown(text, "whose content is not in the manifest");
+    EXPECT_FALSE(warned_of(text, "MemoryFractionUnknown")[0].contains("default")) << container;
   }
 }
 
 TEST(LintMemory, NamesAVariableThatTheImageMightTurnIntoTheFlag) {
-  const std::vector<std::pair<std::string, std::string>> rows{
+  const Rows rows{
       {"image: vllm/vllm-openai, env: [{name: GPU_MEMORY_UTILIZATION, value: '0.2'}]", "GPU_MEMORY_UTILIZATION"},
       {"image: mine, env: [{name: VLLM_GPU_MEMORY_UTILIZATION, value: '0.9'}]", "VLLM_GPU_MEMORY_UTILIZATION"},
       {"image: vllm/vllm-openai, env: [{name: EXTRA, value: '--gpu-memory-utilization 0.2'}]", "EXTRA"}};
   for (const auto& [container, variable] : rows) {
-    SCOPED_TRACE(container);
     const std::string text = pod(container, kOnAny) + kFour;
-    EXPECT_TRUE(told(text).empty());
-    const std::vector<std::string> found = told(text, "MemoryFractionUnknown");
-    ASSERT_EQ(found.size(), 1U);
-    EXPECT_NE(found[0].find("comes from variable " + variable), std::string::npos) << found[0];
-    EXPECT_NE(found[0].find("if the image reads it"), std::string::npos) << found[0];
-    EXPECT_EQ(found[0].find("not in the manifest"), std::string::npos) << found[0];
+    expect_unknown(text, "comes from variable " + variable);
+    expect_unknown(text, "if the image reads it");
+    EXPECT_FALSE(warned_of(text, "MemoryFractionUnknown")[0].contains("not in the manifest")) << container;
   }
 }
 
@@ -191,24 +164,29 @@ TEST(LintMemory, GoesByTheAffinityAndTheLabelsOfSharing) {
            expression + "]}]}}}, ";
   };
   const std::string key = "{key: nvidia.com/device-plugin.config, operator: ";
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any]}")) + kFour).size(), 0U) << "four clients";
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [any, many]}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, affine(key + "In, values: [slices]}")) + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, affine(key + "NotIn, values: [many]}")) + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, affine(key + "Exists}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, affine("{key: pool, operator: In, values: [a]}")) + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: none}, ") + kFour).size(), 0U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.sharing-strategy: mps}, ") + kFour).size(), 1U);
-  EXPECT_EQ(told(pod(server, "nodeSelector: {nvidia.com/gpu.replicas: '4'}, ") + kFour).size(), 0U);
+  const std::string label = "nodeSelector: {nvidia.com/gpu.";
+  const std::pair<std::string, bool> rows[] = {
+      {affine(key + "In, values: [any]}"), false},  // Four clients.
+      {affine(key + "In, values: [any, many]}"), true},
+      {affine(key + "In, values: [slices]}"), false},
+      {affine(key + "NotIn, values: [many]}"), false},
+      {affine(key + "Exists}"), true},
+      {affine("{key: pool, operator: In, values: [a]}"), true},
+      {label + "sharing-strategy: none}, ", false},
+      {label + "sharing-strategy: mps}, ", true},
+      {label + "replicas: '4'}, ", false},
+  };
+  for (const auto& [spec, warned] : rows)
+    EXPECT_EQ(warned_of(pod(server, spec) + kFour).size(), warned ? 1U : 0U) << spec;
 }
 
 TEST(LintMemory, LooksAtSidecarsToo) {
   const std::string init = "image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 1}}, name: s";
   const std::vector<std::string> sidecar =
-      told(pod("image: mine", kOnAny + "initContainers: [{restartPolicy: Always, " + init + "}], ") + kFour);
+      warned_of(pod("image: mine", kOnAny + "initContainers: [{restartPolicy: Always, " + init + "}], ") + kFour);
   ASSERT_EQ(sidecar.size(), 1U);
   EXPECT_TRUE(sidecar[0].starts_with("spec.initContainers[0]: container s: vLLM")) << sidecar[0];
-  EXPECT_TRUE(told(pod("image: mine", kOnAny + "initContainers: [{" + init + "}], ") + kFour).empty())
+  EXPECT_TRUE(warned_of(pod("image: mine", kOnAny + "initContainers: [{" + init + "}], ") + kFour).empty())
       << "it has ended before the others start";
 }
 
@@ -220,6 +198,92 @@ TEST(MemoryProblem, LeavesRoomForTheContext) {
       {2, "0.45"}, {3, "0.30"}, {4, "0.22"}, {10, "0.09"}, {48, "0.01"}};
   for (const auto& [replicas, most] : cases)
     EXPECT_TRUE(memory_problem(server, replicas, "node n1")->message.ends_with("to at most " + most)) << replicas;
+}
+
+// --- KAI's fraction pods beside Nodes, kai-config and RuntimeClasses: what can never be placed among them.
+
+constexpr const char* kNode =
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {nvidia.com/gpu.memory: '40960'}}, status: "
+    "{allocatable: {nvidia.com/gpu: '2'}}}\n";
+constexpr const char* kConfig =
+    "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: ";
+
+std::string fraction_pod(const std::string& annotations, const std::string& spec = "") {
+  return "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: t, annotations: {" + annotations +
+         "}}, spec: {schedulerName: kai-scheduler, containers: [{name: c, image: i}]" + spec + "}}\n";
+}
+
+// The codes of the Pods' documents.
+Codes codes_of_pods(const std::string& text, const PodRules& rules = {}) {
+  Codes out;
+  for (const LintedDocument& document : lint_together(text, rules))
+    if (document.kind == "Pod") std::ranges::copy(codes(document, true), std::back_inserter(out));
+  return out;
+}
+
+TEST(LintKai, ComparesAPodWithTheObjectsBesideIt) {
+  const std::string config = kConfig;
+  const struct {
+    const char* name;
+    std::string text;
+    Codes codes;
+  } rows[] = {
+      {"alone", fraction_pod("gpu-memory: '80000'"), {}},
+      {"it fits", fraction_pod("gpu-memory: '40900'") + kNode, {}},
+      {"too much memory", fraction_pod("gpu-memory: '80000'") + kNode, {"KAICannotPlace"}},
+      {"too many devices",
+       fraction_pod("gpu-fraction: '0.5', gpu-fraction-num-devices: '3'") + kNode,
+       {"KAICannotPlace"}},
+      {"a node without the label",
+       fraction_pod("gpu-memory: '2000'") +
+           "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {nvidia.com/gpu: '2'}}}\n",
+       {"KAICannotPlace"}},
+      {"sharing off", fraction_pod("gpu-fraction: '0.5'") + config + "false}}}\n", {"KAISharingDisabled"}},
+      {"a fraction in the mode of other annotations",
+       fraction_pod("gpu-fraction: '0.5'") + config + "false}, global: {gpuSharingMode: NvFractions}}}\n",
+       {"FractionOfOlderMode"}},
+      {"sharing on", fraction_pod("gpu-fraction: '0.5'") + config + "true}}}\n", {}},
+      {"a missing RuntimeClass",
+       fraction_pod("gpu-fraction: '0.5'") + config +
+           "true}}}\n---\n{apiVersion: node.k8s.io/v1, kind: RuntimeClass, metadata: {name: other}, handler: x}\n",
+       {"KAICannotPlace"}},
+      {"an unscheduled scaling pod",
+       fraction_pod("gpu-fraction: '0.5'") + kNode +
+           "---\n{apiVersion: v1, kind: Pod, metadata: {name: s, namespace: kai-scale-adjust}, spec: {containers: "
+           "[{name: c, image: i}]}}\n",
+       {"KAICannotPlace"}},
+      {"a taint that takes the reservation",
+       fraction_pod("gpu-fraction: '0.5'", ", tolerations: [{key: m, operator: Exists}]") +
+           "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: m, effect: NoExecute}]}}\n",
+       {"KAIReservationWithoutToleration"}},
+      {"a bound pod", fraction_pod("gpu-memory: '80000'", ", nodeName: n1") + kNode, {}},
+      {"another scheduler's Config",
+       fraction_pod("gpu-fraction: '0.5'") + "---\n{apiVersion: a/v1, kind: Config, metadata: {name: x}}\n",
+       {}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(codes_of_pods(row.text), row.codes) << row.name;
+}
+
+// KAI's webhook looks at the pods of the scheduler that kai-config names, and at no others.
+TEST(LintKai, ChecksThePodsOfTheSchedulerThatTheConfigNames) {
+  const std::string config =
+      "---\n{apiVersion: kai.scheduler/v1, kind: Config, metadata: {name: kai-config}, spec: {admission: {gpuSharing: "
+      "true}, global: {schedulerName: my-kai}}}\n";
+  const auto of = [](const char* scheduler) {
+    std::string text = fraction_pod("gpu-fraction: '7'");
+    return text.replace(text.find("kai-scheduler"), std::string_view("kai-scheduler").size(), scheduler);
+  };
+  EXPECT_EQ(codes_of_pods(of("my-kai")), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("my-kai") + config), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(config + "---\n" + of("my-kai")), Codes{"GPUFractionInvalid"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + config), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes_of_pods(of("kai-scheduler") + kConfig + "true}}}\n"), Codes{"GPUFractionInvalid"});
+}
+
+TEST(LintKai, TakesTheFlagForMoreThanTheConfig) {
+  const std::string text = fraction_pod("gpu-fraction: '0.5'") + kConfig + "false}}}\n";
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = true}), Codes{});
+  EXPECT_EQ(codes_of_pods(text, {.kai_gpu_sharing = false}), Codes{"KAISharingDisabled"});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Lint of SharingPolicies: field by field, and against the CRD.
+// Lint of SharingPolicies: field by field, and against the CRD; and of ClusterPolicies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reconcilers/lint/checks.h"
-#include "reconcilers/lint/lint.h"
 #include "reconcilers/model/project.h"
 #include "reconcilers/profile/document_value.h"
 #include "reconcilers/profile/yaml_node.h"
@@ -24,143 +23,126 @@ std::string policy(const std::string& spec) {
 }
 
 TEST(LintPolicies, AWrongKindOfValueIsNamed) {
-  const auto message = [](const std::string& spec) {
-    const auto linted = lint(policy(spec));
-    return linted[0].diagnostics.empty() ? std::string() : linted[0].diagnostics[0].message;
-  };
-  EXPECT_EQ(message("rollout: {maxUnavailable: '10'}"),
+  EXPECT_EQ(first_message(policy("rollout: {maxUnavailable: '10'}")),
             "a count must have no quotes: write 10, or a percentage such as \"10%\"");
-  EXPECT_EQ(message("profile: {configMapKey: {key: slices}}").find("expected a string, the name of a key"), 0U);
+  EXPECT_TRUE(first_message(policy("profile: {configMapKey: {key: slices}}"))
+                  .starts_with("expected a string, the name of a key"));
 }
 
 // Regression: only the dropped field was reported, as a warning, and the policy would have governed every node.
 TEST(LintPolicies, ASelectorThatIsEmptyAfterTheDropSelectsEveryNode) {
   const auto last = [](const std::string& selector) {
-    const auto linted = lint(policy("nodeSelector: {" + selector + "}"));
-    return linted[0].diagnostics.empty() ? Diagnostic() : linted[0].diagnostics.back();
+    return lint(policy("nodeSelector: {" + selector + "}"))[0].diagnostics.back();
   };
   const Diagnostic label = last("nvidia.com/gpu.family: turing");
   EXPECT_EQ(label.path, "spec.nodeSelector");
   EXPECT_EQ(label.severity, Diagnostic::Severity::error);
-  EXPECT_NE(label.message.find("would select every node; write matchLabels: {nvidia.com/gpu.family: turing}"),
-            std::string::npos)
+  EXPECT_TRUE(label.message.contains("would select every node; write matchLabels: {nvidia.com/gpu.family: turing}"))
       << label.message;
-  EXPECT_NE(last("matchlabels: {pool: a}").message.find("write matchLabels: {LABEL: VALUE}"), std::string::npos);
+  EXPECT_TRUE(last("matchlabels: {pool: a}").message.contains("write matchLabels: {LABEL: VALUE}"));
 }
 
 TEST(LintPolicies, PoliciesAreCheckedFieldByField) {
-  const std::vector<std::pair<std::string, Codes>> cases{
-      {"", {}},
-      {"mode: Observe, takeover: true, priority: -5, nodeSelector: {matchLabels: {a: b}}", {}},
-      {"profile: {configMapKey: mps-4}", {}},
-      {"profile: {inline: {strategy: mps, replicas: 8}}", {}},
-      {"profile: {}", {"ProfileNotUnique"}},
-      {"profile: {configMapKey: a, inline: {strategy: none}}", {"ProfileNotUnique"}},
-      {"profile: {configMapKey: 'not a label'}", {"KeyNoLabelValue"}},
-      {"profile: {inline: {strategy: mps, replicas: 49}}", {"OutOfRange"}},
-      {"profile: {inline: {strategy: time-slicing}}", {"ReplicasMissing"}},
-      {"profile: {inline: {strategy: timeslicing, replicas: 4}}", {"UnknownValue"}},
-      {"mode: enforce", {"UnknownValue"}},
-      {"rollout: {maxUnavailable: 0}", {"OutOfRange"}},
-      {"rollout: {maxUnavailable: 101%}", {"OutOfRange"}},
-      {"rollout: {maxUnavailable: 25%, maxUnavailablePerGroup: 3}", {}},
-      {"rollout: {maxUnavailable: '3'}", {"OutOfRange"}},
-      {"rollout: {idleTimeout: 1d}", {"InvalidDuration"}},
-      {"rollout: {verifyTimeout: 90}", {"InvalidDuration"}},
-      {"rollout: {idleTimeout: 0s}", {"OutOfRange"}},
-      {"rollout: {idleTimeout: 720h}", {}},
-      {"rollout: {verifyTimeout: 999ms}", {"OutOfRange"}},
-      {"rollout: {verifyTimeout: 24h1ns}", {"OutOfRange"}},
-      {"rollout: {canary: {nodesPerGroup: -1, soak: 2m}}", {"OutOfRange"}},
-      {"rollout: {workloads: Evict, cordon: false}", {"EvictNeedsCordon"}},
-      {"rollout: {workloads: Evict}", {}},
-      {"rollout: {mechanism: DaemonSetRestart}", {"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary"}},
-      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}}", {}},
-      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}, onFailure: Rollback}",
-       {"DaemonSetRestartPauses"}},
-      {"deletionPolicy: Revert, revisionHistoryLimit: 3", {}},
-      // What a real API server refuses (1.36, with the CRD of this repository).
-      {"profile: {inline: {replicas: 4}}", {"StrategyMissing"}},
-      {"profile: {inline: {strategy: time-slicing, replicas: 10001}}", {"OutOfRange"}},
-      {"profile: {inline: {strategy: time-slicing, replicas: 10000}}", {}},
-      {"profile: {inline: {strategy: none, renameByDefault: true}}", {"NothingShared"}},
-      {"profile: {inline: {strategy: none, renameByDefault: false}}", {}},
-      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: gpu}}", {"NameInvalid"}},
-      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: amd.com/gpu}}", {"NameInvalid"}},
-      {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: nvidia.com/mig-1g.5gb}}", {}},
-      {"rollout: {verifyTimeout: .5h}", {"InvalidDuration"}},
-      {"rollout: {verifyTimeout: 1h30\u00b5s}", {"InvalidDuration"}},
-      {"rollout: {verifyTimeout: 1.s}", {"InvalidDuration"}},
-      {"rollout: {verifyTimeout: 1.5h}", {}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 30s}]}", {"InvalidWindow"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 0 31 2 *, duration: 4h}]}", {"WindowNeverOpens"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 0 29 2 *, duration: 4h}]}", {}},
-      {"revisionHistoryLimit: -1", {"OutOfRange"}},
-      {"profile: {inline: {strategy: none, replicas: 4}}", {"NothingShared"}},
-      {"profile: {inline: {strategy: mps, replicas: 4, resource: nvidia.com/mig-1g.5gb}}", {"MPSSharesGPUsOnly"}},
-      // Labels that sharing or the operator itself changes.
-      {"nodeSelector: {matchLabels: {nvidia.com/gpu.replicas: '1'}}", {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchLabels: {nvidia.com/mig-1g.5gb.sharing-strategy: none}}", {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchExpressions: [{key: nvidia.com/mps.capable, operator: DoesNotExist}]}",
-       {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchLabels: {gpusharing.dev/state: Failed}}", {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchLabels: {gpusharing.dev/mps-pipe-directory: mps}}", {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}", {}},
-      {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: a}", {}},
-      {"nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: b}",
-       {"SelectorOnSharingLabel"}},
-      {"nodeSelector: {matchLabels: {nvidia.com/gpu.product: Tesla-T4}}", {}},
-      {"nodeSelector: {matchLabels: {nvidia.com/gpu.product: Tesla-T4-SHARED}}", {"SharedSuffixIgnored"}},
-      {"nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.product, operator: In, values: [A, A-SHARED]}]}",
-       {"SharedSuffixIgnored"}},
-      {"nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.product, operator: NotIn, values: [A-SHARED]}]}",
-       {"SharedSuffixIgnored"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * * SAT, duration: 4h, timeZone: Europe/Berlin}]}", {}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * *, duration: 4h}]}", {"InvalidWindow"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, timeZone: Berlin}]}", {"InvalidWindow"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 200h}]}", {"InvalidWindow"}},
-      {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, zone: UTC}]}", {"UnknownField"}},
-      {"rollout: {maintenanceWindows: 2h}", {"WrongType"}},
-      {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}",
-       {"DaemonSetRestartHasNoCanary"}},
-      {"rollout: {maxFailure: 3}", {"UnknownField"}},
-      {"nodeSelector: {matchLabels: {any: thing}, matchExpressions: [{key: a, operator: Exists, op: In}]}",
-       {"UnknownField"}},
-      // An empty selector is allowed, but not one that becomes empty.
-      {"nodeSelector: {}", {}},
-      {"nodeSelector: {matchLabels: {}}", {}},
-      {"nodeSelector: {nvidia.com/gpu.family: turing}", {"UnknownField", "SelectorInvalid"}},
-      {"nodeSelector: {matchlabels: {pool: a}}", {"UnknownField", "SelectorInvalid"}},
-      {"nodeSelector: {pool: a, matchLabels: {pool: b}}", {"UnknownField"}},
-      // What the CRD's schema or the API server's rules for labels refuse.
-      {"nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}", {"UnknownValue"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: in, values: [b]}]}", {"UnknownValue"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: In}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: NotIn, values: []}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: DoesNotExist, values: []}]}", {}},
-      {"nodeSelector: {matchExpressions: [{operator: Exists}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: '', operator: Exists}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a b, operator: Exists}]}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: example.com/a, operator: In, values: [b, 'c d']}]}",
-       {"SelectorInvalid"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: In, values: b}]}", {"WrongType"}},
-      {"nodeSelector: {matchExpressions: [{key: a, operator: In, values: [5]}]}", {"WrongType"}},
-      {"nodeSelector: {matchExpressions: {key: a, operator: Exists}}", {"WrongType"}},
-      {"nodeSelector: {matchExpressions: [a]}", {"WrongType"}},
-      {"nodeSelector: {matchLabels: [a]}", {"WrongType"}},
-      {"nodeSelector: {matchLabels: {pool: 5}}", {"WrongType"}},
-      {"nodeSelector: {matchLabels: {pool: a b}}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchLabels: {-pool: a}}", {"SelectorInvalid"}},
-      {"nodeSelector: {matchLabels: {pool: ''}}", {}},
-      {"nodeSelector: {matchLabels: {nvidia.com/gpu.count: '8'}}", {"SelectorOnGPUCount"}},
-      {"nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: NotIn, values: ['8']}]}",
-       {"SelectorOnGPUCount"}},
-      {"nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}", {}},
-      {"rollout: {canary: {Soak: 1m}}, modes: Observe", {"UnknownField", "UnknownField"}},
-      {"rollout: 4", {"WrongType"}}};
-  for (const auto& [spec, expected] : cases) EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
+  const std::pair<Codes, std::vector<std::string>> table[] = {
+      {{},
+       {"",
+        "mode: Observe, takeover: true, priority: -5, nodeSelector: {matchLabels: {a: b}}",
+        "profile: {configMapKey: mps-4}",
+        "profile: {inline: {strategy: mps, replicas: 8}}",
+        "rollout: {maxUnavailable: 25%, maxUnavailablePerGroup: 3}",
+        "rollout: {idleTimeout: 720h}",
+        "rollout: {workloads: Evict}",
+        "rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}}",
+        "deletionPolicy: Revert, revisionHistoryLimit: 3",
+        "profile: {inline: {strategy: time-slicing, replicas: 10000}}",
+        "profile: {inline: {strategy: none, renameByDefault: false}}",
+        "profile: {inline: {strategy: time-slicing, replicas: 4, resource: nvidia.com/mig-1g.5gb}}",
+        "rollout: {verifyTimeout: 1.5h}",
+        "rollout: {maintenanceWindows: [{cron: 0 0 29 2 *, duration: 4h}]}",
+        "nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}",
+        "nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: a}",
+        "nodeSelector: {matchLabels: {nvidia.com/gpu.product: Tesla-T4}}",
+        "rollout: {maintenanceWindows: [{cron: 0 2 * * SAT, duration: 4h, timeZone: Europe/Berlin}]}",
+        "nodeSelector: {}",
+        "nodeSelector: {matchLabels: {}}",
+        "nodeSelector: {matchExpressions: [{key: a, operator: DoesNotExist, values: []}]}",
+        "nodeSelector: {matchLabels: {pool: ''}}",
+        "nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: Exists}]}"}},
+      {{"ProfileNotUnique"}, {"profile: {}", "profile: {configMapKey: a, inline: {strategy: none}}"}},
+      {{"KeyNoLabelValue"}, {"profile: {configMapKey: 'not a label'}"}},
+      {{"OutOfRange"},
+       {"profile: {inline: {strategy: mps, replicas: 49}}", "rollout: {maxUnavailable: 0}",
+        "rollout: {maxUnavailable: 101%}", "rollout: {maxUnavailable: '3'}", "rollout: {idleTimeout: 0s}",
+        "rollout: {verifyTimeout: 999ms}", "rollout: {verifyTimeout: 24h1ns}",
+        "rollout: {canary: {nodesPerGroup: -1, soak: 2m}}",
+        "profile: {inline: {strategy: time-slicing, replicas: 10001}}", "revisionHistoryLimit: -1"}},
+      {{"ReplicasMissing"}, {"profile: {inline: {strategy: time-slicing}}"}},
+      {{"UnknownValue"},
+       {"profile: {inline: {strategy: timeslicing, replicas: 4}}", "mode: enforce",
+        "nodeSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}",
+        "nodeSelector: {matchExpressions: [{key: a, operator: in, values: [b]}]}"}},
+      {{"InvalidDuration"},
+       {"rollout: {idleTimeout: 1d}", "rollout: {verifyTimeout: 90}", "rollout: {verifyTimeout: .5h}",
+        "rollout: {verifyTimeout: 1h30\u00b5s}", "rollout: {verifyTimeout: 1.s}"}},
+      {{"EvictNeedsCordon"}, {"rollout: {workloads: Evict, cordon: false}"}},
+      {{"DaemonSetRestartInterrupts", "DaemonSetRestartHasNoCanary"}, {"rollout: {mechanism: DaemonSetRestart}"}},
+      {{"DaemonSetRestartPauses"},
+       {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 0}, onFailure: "
+        "Rollback}"}},
+      {{"StrategyMissing"}, {"profile: {inline: {replicas: 4}}"}},
+      {{"NothingShared"},
+       {"profile: {inline: {strategy: none, renameByDefault: true}}",
+        "profile: {inline: {strategy: none, replicas: 4}}"}},
+      {{"NameInvalid"},
+       {"profile: {inline: {strategy: time-slicing, replicas: 4, resource: gpu}}",
+        "profile: {inline: {strategy: time-slicing, replicas: 4, resource: amd.com/gpu}}"}},
+      {{"InvalidWindow"},
+       {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 30s}]}",
+        "rollout: {maintenanceWindows: [{cron: 0 2 * *, duration: 4h}]}",
+        "rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, timeZone: Berlin}]}",
+        "rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 200h}]}"}},
+      {{"WindowNeverOpens"}, {"rollout: {maintenanceWindows: [{cron: 0 0 31 2 *, duration: 4h}]}"}},
+      {{"MPSSharesGPUsOnly"}, {"profile: {inline: {strategy: mps, replicas: 4, resource: nvidia.com/mig-1g.5gb}}"}},
+      {{"SelectorOnSharingLabel"},
+       {"nodeSelector: {matchLabels: {nvidia.com/gpu.replicas: '1'}}",
+        "nodeSelector: {matchLabels: {nvidia.com/mig-1g.5gb.sharing-strategy: none}}",
+        "nodeSelector: {matchExpressions: [{key: nvidia.com/mps.capable, operator: DoesNotExist}]}",
+        "nodeSelector: {matchLabels: {gpusharing.dev/state: Failed}}",
+        "nodeSelector: {matchLabels: {gpusharing.dev/mps-pipe-directory: mps}}",
+        "nodeSelector: {matchLabels: {nvidia.com/device-plugin.config: a}}, profile: {configMapKey: b}"}},
+      {{"SharedSuffixIgnored"},
+       {"nodeSelector: {matchLabels: {nvidia.com/gpu.product: Tesla-T4-SHARED}}",
+        "nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.product, operator: In, values: [A, A-SHARED]}]}",
+        "nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.product, operator: NotIn, values: [A-SHARED]}]}"}},
+      {{"UnknownField"},
+       {"rollout: {maintenanceWindows: [{cron: 0 2 * * *, duration: 4h, zone: UTC}]}", "rollout: {maxFailure: 3}",
+        "nodeSelector: {matchLabels: {any: thing}, matchExpressions: [{key: a, operator: Exists, op: In}]}",
+        "nodeSelector: {pool: a, matchLabels: {pool: b}}"}},
+      {{"WrongType"},
+       {"rollout: {maintenanceWindows: 2h}", "nodeSelector: {matchExpressions: [{key: a, operator: In, values: b}]}",
+        "nodeSelector: {matchExpressions: [{key: a, operator: In, values: [5]}]}",
+        "nodeSelector: {matchExpressions: {key: a, operator: Exists}}", "nodeSelector: {matchExpressions: [a]}",
+        "nodeSelector: {matchLabels: [a]}", "nodeSelector: {matchLabels: {pool: 5}}", "rollout: 4"}},
+      {{"DaemonSetRestartHasNoCanary"},
+       {"rollout: {mechanism: DaemonSetRestart, workloads: Interrupt, canary: {nodesPerGroup: 1}}"}},
+      {{"UnknownField", "SelectorInvalid"},
+       {"nodeSelector: {nvidia.com/gpu.family: turing}", "nodeSelector: {matchlabels: {pool: a}}"}},
+      {{"SelectorInvalid"},
+       {"nodeSelector: {matchExpressions: [{key: a, operator: In}]}",
+        "nodeSelector: {matchExpressions: [{key: a, operator: NotIn, values: []}]}",
+        "nodeSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}",
+        "nodeSelector: {matchExpressions: [{operator: Exists}]}", "nodeSelector: {matchExpressions: [{key: a}]}",
+        "nodeSelector: {matchExpressions: [{key: '', operator: Exists}]}",
+        "nodeSelector: {matchExpressions: [{key: a b, operator: Exists}]}",
+        "nodeSelector: {matchExpressions: [{key: example.com/a, operator: In, values: [b, 'c d']}]}",
+        "nodeSelector: {matchLabels: {pool: a b}}", "nodeSelector: {matchLabels: {-pool: a}}"}},
+      {{"SelectorOnGPUCount"},
+       {"nodeSelector: {matchLabels: {nvidia.com/gpu.count: '8'}}",
+        "nodeSelector: {matchExpressions: [{key: nvidia.com/gpu.count, operator: NotIn, values: ['8']}]}"}},
+      {{"UnknownField", "UnknownField"}, {"rollout: {canary: {Soak: 1m}}, modes: Observe"}},
+  };
+  for (const auto& [expected, specs] : table)
+    for (const std::string& spec : specs) EXPECT_EQ(codes(lint(policy(spec))[0]), expected) << spec;
 }
 
 // `diff -f` says who refuses a policy.
@@ -190,15 +172,11 @@ TEST(LintPolicies, ErrorsThatTheSchemaOfTheCrdDoesNotContainAreCounted) {
 }
 
 TEST(LintPolicies, WhatSurroundsTheSpecIsCheckedAsTheApiServerDoes) {
-  const auto found = [](const std::string& version, const std::string& metadata, const std::string& more = "") {
-    return codes(lint("apiVersion: " + version + "\nkind: SharingPolicy\nmetadata: {" + metadata + "}\n" + more +
-                      "spec: {}\n")[0]);
-  };
-  const std::string served = "gpusharing.dev/v1alpha1";
-  EXPECT_EQ(found(served, "name: p"), Codes{});
-  EXPECT_EQ(found(served, "generateName: p-"), Codes{});
-  EXPECT_EQ(found("gpusharing.dev/v1", "name: p"), Codes{"UnknownValue"});
-  EXPECT_EQ(found(served, "name: p", "spce: {}\n"), Codes{"UnknownField"});
+  const std::string of = "kind: SharingPolicy\nspec: {}\napiVersion: gpusharing.dev/";
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {name: p}\n"), Codes{});
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {generateName: p-}\n"), Codes{});
+  EXPECT_EQ(codes_of(of + "v1\nmetadata: {name: p}\n"), Codes{"UnknownValue"});
+  EXPECT_EQ(codes_of(of + "v1alpha1\nmetadata: {name: p}\nspce: {}\n"), Codes{"UnknownField"});
 }
 
 // A property of the CRD, as lint calls it, and the words that it may be.
@@ -248,12 +226,9 @@ TEST(LintPolicies, EveryFieldOfTheCrdIsKnownWithItsWords) {
   const auto fields = crd_fields();
   ASSERT_GT(fields.size(), 10u);
   for (const CrdField& field : fields) {
-    const auto found = codes(lint(policy(spec_with(field.path, "null")))[0]);
-    EXPECT_EQ(std::count(found.begin(), found.end(), "UnknownField"), 0) << field.path;
-    for (const std::string& word : field.words) {
-      const auto with_word = codes(lint(policy(spec_with(field.path, word)))[0]);
-      EXPECT_EQ(std::count(with_word.begin(), with_word.end(), "UnknownValue"), 0) << field.path << " " << word;
-    }
+    EXPECT_EQ(std::ranges::count(codes_of(policy(spec_with(field.path, "null"))), "UnknownField"), 0) << field.path;
+    for (const std::string& word : field.words)
+      EXPECT_EQ(std::ranges::count(codes_of(policy(spec_with(field.path, word))), "UnknownValue"), 0) << word;
   }
 }
 
@@ -269,6 +244,39 @@ TEST(LintPolicies, EveryFieldThatLintKnowsIsOneOfTheCrd) {
         std::any_of(reserved.begin(), reserved.end(), [&](const std::string& name) { return field.starts_with(name); });
     EXPECT_TRUE(known) << field;
   }
+}
+
+// --- The fields of a ClusterPolicy that choose the plugin's ConfigMap and default key.
+
+std::string cluster_policy(const std::string& spec) {
+  return "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: cluster-policy}\nspec: " + spec + "\n";
+}
+
+TEST(LintClusterPolicy, AMisspeltFieldThatChoosesTheProfilesIsNamed) {
+  const struct {
+    std::string spec, path, advice;
+  } cases[] = {{"{devicePlugin: {config: {nam: a}}}", "spec.devicePlugin.config.nam", "Did you mean \"name\"?"},
+               {"{devicePlugin: {config: {name: a, defualt: b}}}", "spec.devicePlugin.config.defualt",
+                "Did you mean \"default\"?"},
+               {"{devicePlugin: {config: {name: a, namespace: b}}}", "spec.devicePlugin.config.namespace",
+                "Known fields: name, default"},
+               {"{devicePlugin: {confg: {name: a}}}", "spec.devicePlugin.confg", "Did you mean \"config\"?"},
+               {"{deviceplugin: {config: {name: a}}}", "spec.deviceplugin", "Did you mean \"devicePlugin\"?"}};
+  for (const auto& [spec, path, advice] : cases) {
+    const auto documents = lint(cluster_policy(spec));
+    ASSERT_EQ(codes(documents.at(0), true), Codes{"UnknownField"}) << spec;
+    EXPECT_TRUE(documents[0].valid()) << spec;
+    EXPECT_EQ(documents[0].diagnostics[0].path, path);
+    EXPECT_EQ(documents[0].diagnostics[0].message, "unknown field; the API server drops it. " + advice);
+  }
+}
+
+TEST(LintClusterPolicy, OtherFieldsAreTheGpuOperatorsOwn) {
+  for (const char* spec :
+       {"{devicePlugin: {enabled: true, version: v1, image: i, mps: {root: /run/nvidia/mps}, config: "
+        "{name: a, default: ''}}, sandboxDevicePlugin: {enabled: false}, dcgm: {confg: x}}",
+        "{devicePlugin: {config: null}}", "{}"})
+    EXPECT_EQ(codes(lint(cluster_policy(spec)).at(0)), Codes{}) << spec;
 }
 
 }  // namespace

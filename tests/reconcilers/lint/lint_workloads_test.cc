@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "reconcilers/lint/lint.h"
 #include "tests/reconcilers/lint/linted.h"
 
 namespace gso::lint_workloads_test {
@@ -32,38 +31,23 @@ std::string asks(const std::string& limits) {
 
 // As the API server says about extended resources: kubernetes/kubernetes, pkg/apis/core/validation.
 TEST(LintWorkloads, AmountsThatTheApiServerRefusesAreErrors) {
-  struct Case {
-    std::string resources;
-    Codes codes;
+  const std::pair<Codes, std::vector<std::string>> table[] = {
+      {{},
+       {"limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: '0'}", "limits: {nvidia.com/gpu: 1000m}",
+        "limits: {nvidia.com/gpu: 1e0}", "limits: {nvidia.com/gpu: 1k}", "limits: {nvidia.com/gpu: 1Ki}",
+        "limits: {nvidia.com/gpu: 2.0}", "limits: {cpu: 500m, memory: 1.5Gi, hugepages-2Mi: 1.5Mi}",
+        "limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1000m}",
+        "limits: {cpu: 2}, requests: {cpu: 1, memory: 1Gi}"}},
+      {{"ResourceNotWhole"},
+       {"limits: {nvidia.com/gpu: 500m}", "limits: {nvidia.com/gpu: 0.5}", "limits: {nvidia.com/gpu: -1}",
+        "limits: {nvidia.com/gpu: one}", "limits: {nvidia.com/gpu: ''}", "limits: {nvidia.com/gpu: true}",
+        "limits: {nvidia.com/gpu: 1x}", "limits: {nvidia.com/gpu: 1.5k, nvidia.com/mig-1g.5gb: 15e-1}"}},
+      {{"RequestUnlikeLimit"},
+       {"limits: {nvidia.com/gpu: 2}, requests: {nvidia.com/gpu: 1}", "requests: {nvidia.com/gpu: 1}"}},
   };
-  const Case cases[] = {
-      {"limits: {nvidia.com/gpu: 1}", {}},
-      {"limits: {nvidia.com/gpu: '0'}", {}},
-      {"limits: {nvidia.com/gpu: 1000m}", {}},
-      {"limits: {nvidia.com/gpu: 1e0}", {}},
-      {"limits: {nvidia.com/gpu: 1k}", {}},
-      {"limits: {nvidia.com/gpu: 1Ki}", {}},
-      {"limits: {nvidia.com/gpu: 2.0}", {}},
-      {"limits: {nvidia.com/gpu: 500m}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: 0.5}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: 1.5k, nvidia.com/mig-1g.5gb: 15e-1}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: -1}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: one}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: ''}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: true}", {"ResourceNotWhole"}},
-      {"limits: {nvidia.com/gpu: 1x}", {"ResourceNotWhole"}},
-      {"limits: {cpu: 500m, memory: 1.5Gi, hugepages-2Mi: 1.5Mi}", {}},
-      {"limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1000m}", {}},
-      {"limits: {nvidia.com/gpu: 2}, requests: {nvidia.com/gpu: 1}", {"RequestUnlikeLimit"}},
-      {"requests: {nvidia.com/gpu: 1}", {"RequestUnlikeLimit"}},
-      {"limits: {cpu: 2}, requests: {cpu: 1, memory: 1Gi}", {}},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.resources);
-    const auto documents = lint(pod("", "", ", resources: {" + c.resources + "}"));
-    ASSERT_EQ(documents.size(), 1u);
-    EXPECT_EQ(codes(documents[0]), c.codes);
-  }
+  for (const auto& [expected, all] : table)
+    for (const std::string& resources : all)
+      EXPECT_EQ(codes(lint(pod("", "", ", resources: {" + resources + "}")).at(0)), expected) << resources;
 }
 
 TEST(LintWorkloads, PodsOfTheGuidesAreCheckedAsTheyStandThere) {
@@ -153,27 +137,18 @@ TEST(LintWorkloads, MisspeltNamesAreReportedWithTheRightOnes) {
 }
 
 TEST(LintWorkloads, ThePercentageOfThreadsIsOne) {
-  for (const auto& [value, expected] :
-       std::vector<std::pair<std::string, Codes>>{{"50", {}},
-                                                  {"12.5", {}},
-                                                  {"100", {}},
-                                                  {"$(SHARE)", {}},
-                                                  {"150", {"ThreadPercentageInvalid"}},
-                                                  {"-1", {"ThreadPercentageInvalid"}},
-                                                  {"50%", {"ThreadPercentageInvalid"}}}) {
-    const auto linted = lint(
-        "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: i, env: [{name: "
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, value: '" +
-        value + "'}]}]}\n");
-    EXPECT_EQ(codes(linted[0]), expected) << value;
-    EXPECT_TRUE(linted[0].valid()) << value;
-  }
+  const auto found = [](const std::string& value) {
+    return told(lint(pod("", "", ", env: [{name: CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, value: '" + value + "'}]")));
+  };
+  for (const char* value : {"50", "12.5", "100", "$(SHARE)"}) EXPECT_EQ(found(value), Codes{"#0 Pod p"}) << value;
+  for (const char* value : {"150", "-1", "50%"})
+    EXPECT_TRUE(found(value).at(0).starts_with("#0 Pod p: warning ThreadPercentageInvalid ")) << value;
 }
 
 // `true` and `4` without quotes.
 TEST(LintWorkloads, LabelsAnnotationsAndSelectorsAreStrings) {
-  const auto told = [](const std::string& text) {
-    std::vector<std::string> out;
+  const auto errors = [](const std::string& text) {
+    Codes out;
     const auto documents = lint(text);
     for (const Diagnostic& d : documents[0].diagnostics)
       if (d.severity == Diagnostic::Severity::error) out.push_back(d.code + " " + d.path);
@@ -183,16 +158,17 @@ TEST(LintWorkloads, LabelsAnnotationsAndSelectorsAreStrings) {
   const std::string selector = "}}\nspec: {selector: {matchLabels: {a: ";
   const std::string pods = "}}, template: {metadata: {labels: {a: ";
   const std::string rest = "}}, spec: {containers: [{name: c, image: i}]}}}\n";
-  EXPECT_EQ(told(deployment + "b" + selector + "b" + pods + "b" + rest), Codes{});
-  EXPECT_EQ(told(deployment + "1" + selector + "true" + pods + "2" + rest),
+  EXPECT_EQ(errors(deployment + "b" + selector + "b" + pods + "b" + rest), Codes{});
+  EXPECT_EQ(errors(deployment + "1" + selector + "true" + pods + "2" + rest),
             (Codes{"LabelNoString metadata.labels[a]", "SelectorNoString spec.selector.matchLabels[a]",
                    "LabelNoString spec.template.metadata.labels[a]"}));
-  EXPECT_EQ(told("apiVersion: v1\nkind: Node\nmetadata: {name: n, annotations: {a: true}}\n"),
+  EXPECT_EQ(errors("apiVersion: v1\nkind: Node\nmetadata: {name: n, annotations: {a: true}}\n"),
             Codes{"AnnotationNoString metadata.annotations[a]"});
-  EXPECT_EQ(told("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: 1}}\ndata: {any: 'version: v1'}\n"),
-            Codes{"LabelNoString metadata.labels[a]"});
-  EXPECT_EQ(told("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p, labels: {a: true}}\n"
-                 "spec: {nodeSelector: {matchLabels: {a: b}}}\n"),
+  EXPECT_EQ(
+      errors("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: {a: 1}}\ndata: {any: 'version: v1'}\n"),
+      Codes{"LabelNoString metadata.labels[a]"});
+  EXPECT_EQ(errors("apiVersion: gpusharing.dev/v1alpha1\nkind: SharingPolicy\nmetadata: {name: p, labels: {a: true}}\n"
+                   "spec: {nodeSelector: {matchLabels: {a: b}}}\n"),
             Codes{"LabelNoString metadata.labels[a]"});
 }
 
@@ -216,9 +192,7 @@ TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
   const std::string ends = template_of("restartPolicy: Never, ");
   const std::string selected = "selector: {matchLabels: {app: w}}, template: " + bad;
   const struct {
-    std::string version;
-    std::string kind;
-    std::string spec;
+    std::string version, kind, spec;
   } table[] = {
       {"apps/v1", "Deployment", selected},
       {"apps/v1", "StatefulSet", selected},
@@ -227,37 +201,92 @@ TEST(LintWorkloads, ThePodsOfEveryWorkloadAreChecked) {
       {"batch/v1", "CronJob", "jobTemplate: {spec: {template: " + ends + "}}"},
       {"kubeflow.org/v1", "PyTorchJob", "pytorchReplicaSpecs: {Worker: {template: " + bad + "}}"},
       {"ray.io/v1", "RayCluster", "workerGroupSpecs: [{template: " + bad + "}]"},
+      // Volcano and OpenKruise have kinds of these names.
+      {"batch.volcano.sh/v1alpha1", "Job", "template: " + bad},
+      {"apps.kruise.io/v1alpha1", "DaemonSet", "template: " + bad},
+      {"", "Deployment", selected},
   };
   for (const auto& [version, kind, spec] : table) {
-    const auto documents =
-        lint("apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: w}\nspec: {" + spec + "}\n");
+    const std::string head = version.empty() ? "" : "apiVersion: " + version + "\n";
+    const auto documents = lint(head + "kind: " + kind + "\nmetadata: {name: w}\nspec: {" + spec + "}\n");
     ASSERT_EQ(documents.size(), 1U);
-    EXPECT_EQ(codes(documents[0], true), Codes{"GPUFractionInvalid"}) << kind;
-    const std::string& path = documents[0].diagnostics[0].path;
-    EXPECT_TRUE(path.starts_with("spec.") && path.ends_with("emplate.metadata.annotations[gpu-fraction]")) << path;
-    EXPECT_EQ(documents[0].diagnostics[0].at.line, 4);
+    EXPECT_EQ(codes(documents[0], true), Codes{"GPUFractionInvalid"}) << version << kind;
+    const Diagnostic& found = documents[0].diagnostics.at(0);
+    EXPECT_TRUE(found.path.starts_with("spec.") && found.path.ends_with("emplate.metadata.annotations[gpu-fraction]"));
+    EXPECT_EQ(found.at.line, version.empty() ? 3 : 4);
   }
-  EXPECT_EQ(codes(lint("apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n")[0], true),
-            Codes{"NotChecked"});
 }
 
 TEST(LintWorkloads, SeveralGpusUnderAnMpsProfileBesideThePodAreReported) {
-  const auto told = [](const std::string& profile, const std::string& limits) {
-    const std::string text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: '" + profile +
-                             "'\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: "
-                             "{matchLabels: {app: w}}, template: {metadata: {labels: {app: w}}, spec: {containers: "
-                             "[{name: c, image: i, resources: {limits: {" +
-                             limits + "}}}]}}}\n";
-    std::vector<ClusterObject> objects;
-    std::vector<LintedDocument> documents = lint_text("f.yaml", text, {}, &objects);
-    lint_pods(objects, documents);
+  const auto path = [](const std::string& profile, const std::string& limits) {
+    const auto documents = lint_together(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  any: '" + profile +
+        "'\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {selector: {matchLabels: {app: "
+        "w}}, "
+        "template: {metadata: {labels: {app: w}}, spec: {containers: [{name: c, image: i, resources: {limits: {" +
+        limits + "}}}]}}}\n");
     return documents.back().diagnostics.empty() ? std::string() : documents.back().diagnostics[0].path;
   };
   const std::string mps = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
   const std::string sliced = "sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
-  EXPECT_EQ(told(mps, "nvidia.com/gpu: 2"), "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]");
-  EXPECT_EQ(told(mps, "nvidia.com/gpu: 1"), "");
-  EXPECT_EQ(told(sliced, "nvidia.com/gpu: 2"), "");
+  EXPECT_EQ(path(mps, "nvidia.com/gpu: 2"), "spec.template.spec.containers[0].resources.limits[nvidia.com/gpu]");
+  EXPECT_EQ(path(mps, "nvidia.com/gpu: 1"), "");
+  EXPECT_EQ(path(sliced, "nvidia.com/gpu: 2"), "");
+}
+
+// --- Annotations by which a pod asks KAI for a share of a GPU, and an MPS daemon's clients for what they lack.
+
+std::string kai_pod(const std::string& annotations, const std::string& limits = "",
+                    const std::string& scheduler = "kai-scheduler") {
+  return pod(", annotations: {" + annotations + "}", "schedulerName: " + scheduler + ", ", asks(limits));
+}
+
+TEST(LintDocuments, PodsAreCheckedAsKaisAdmissionDoes) {
+  const struct {
+    std::string annotations, limits;
+    Codes codes;
+  } cases[] = {{"gpu-fraction: '0.25'", "", {}},
+               {"gpu-fraction: '0x1p-2'", "", {}},
+               {"gpu-fraction: '1.0'", "", {"GPUFractionInvalid"}},
+               {"gpu-fraction: 'NAN'", "", {"GPUFractionInvalid"}},
+               {"gpu-fraction: ''", "", {"GPUFractionInvalid"}},
+               {"gpu-fraction: 0.25", "", {"AnnotationNoString"}},
+               {"gpu-memory: '2048'", "", {}},
+               {"gpu-memory: '2Gi'", "", {"GPUMemoryInvalid"}},
+               {"gpu-memory: '+2048'", "", {"GPUMemoryInvalid"}},
+               {"gpu-memory: '9223372036854775808'", "", {"GPUMemoryInvalid"}},
+               {"gpu-fraction: '0.5', gpu-memory: '10'", "", {"MemoryWithOtherRequest"}},
+               {"gpu-fraction: '0.5'", "nvidia.com/gpu: 1", {"FractionWithWholeGPU"}},
+               {"gpu-memory: '10'", "nvidia.com/gpu: 1", {"MemoryWithOtherRequest"}},
+               {"gpu-fraction: '0.5'", "nvidia.com/mig-1g.5gb: 1", {"FractionWithOtherGPUResource"}},
+               {"gpu-fraction-num-devices: '2'", "", {"DevicesWithoutFraction"}},
+               {"gpu-fraction: '0.5', gpu-fraction-num-devices: '0'", "", {"NumDevicesInvalid"}},
+               {"gpu-fraction: '0.5', gpu-fraction-num-devices: '9223372036854775808'", "", {"NumDevicesInvalid"}},
+               {"gpu-fraction: '0.5', gpu-fraction-container-name: side", "", {"ContainerNotFound"}},
+               {"gpu-fraction: '0.5', gpu-fraction-container-name: c", "", {}},
+               {"gpu-fraction-container-name: side", "nvidia.com/gpu: 1", {"AnnotationIgnored"}},
+               {"mps: 'true'", "", {"MPSWithoutFraction"}},
+               {"mps: 'True', gpu-fraction: '0.5'", "", {"AnnotationIgnored"}},
+               {"gpusharing.dev/mps-client: true", "", {"AnnotationNoString"}},
+               {"gpusharing.dev/mps-client: 'True'", "", {"AnnotationIgnored"}},
+               {"gpusharing.dev/mps-pipe-directory: /run/nvidia-mps", "", {}},
+               {"gpusharing.dev/mps-pipe-directory: '/a.b/c-d/_e'", "", {}},
+               {"", "nvidia.com/gpu: 2", {}}};
+  for (const auto& c : cases) EXPECT_EQ(codes(lint(kai_pod(c.annotations, c.limits))[0]), c.codes) << c.annotations;
+  for (const std::string directory : {"run/nvidia-mps", "'/tmp/../etc'", "'/tmp//x'", "'/tmp/'", "'/'", "'/a b'"})
+    EXPECT_EQ(codes(lint(kai_pod("gpusharing.dev/mps-pipe-directory: " + directory, ""))[0]),
+              Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes(lint(kai_pod("gpu-fraction: '7'", "", "default-scheduler"))[0]), Codes{"AnnotationIgnored"});
+  EXPECT_EQ(codes(lint(kai_pod("gpu-fraction: '0.5'"), {.kai_gpu_sharing = false})[0]), Codes{"KAISharingDisabled"});
+  EXPECT_EQ(codes(lint(kai_pod("", "nvidia.com/gpu: 1"), {.kai_gpu_sharing = false})[0]), Codes{});
+}
+
+TEST(LintDocuments, AClientOfAnMpsDaemonIsToldWhatItLacksUnlessTheClusterAddsIt) {
+  const std::string client = "mps: 'true', gpu-fraction: '0.5'";
+  const Codes lacking{"NoPipeDirectory", "NoHostIPC", "NoDaemonSelector"};
+  EXPECT_EQ(codes(lint(kai_pod(client, ""))[0], true), lacking);
+  EXPECT_EQ(codes(lint(kai_pod(client + ", gpusharing.dev/mps-client: 'false'", ""))[0], true), lacking);
+  EXPECT_EQ(codes(lint(kai_pod(client + ", gpusharing.dev/mps-client: 'true'", ""))[0], true), Codes{});
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Jobs: which pods belong together, and that no random story under `workloads: Evict` splits one.
+// Jobs: no random story under `workloads: Evict` splits one.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,52 +9,12 @@
 #include <string>
 
 #include "reconcilers/model/foreign_names.h"
-#include "reconcilers/model/project.h"
 #include "reconcilers/node/assess.h"
 #include "tests/reconcilers/fleet_model/fleet_model.h"
+#include "tests/reconcilers/fleet_model/invariant_checks.h"
 
 namespace gso::test::jobs_test {
 namespace {
-
-struct Membership {
-  std::string_view name;
-  std::string_view metadata;  // JSON, without braces.
-  std::string_view job;       // Empty: none.
-};
-
-class Members : public testing::TestWithParam<Membership> {};
-
-TEST_P(Members, AreTold) {
-  const auto pod = project_pod(
-      fmt::format(R"({{"metadata":{{"name":"p","namespace":"team",{}}},"spec":{{}}}})", GetParam().metadata));
-  ASSERT_TRUE(pod) << pod.error().message;
-  const auto job = job_of(*pod);
-  EXPECT_EQ(job ? job->id() : "", GetParam().job);
-}
-
-constexpr Membership kMembers[] = {
-    {"OfABatchJob", R"("labels":{"batch.kubernetes.io/job-name":"a","job-name":"a"})",
-     "team/batch.kubernetes.io/job-name=a"},
-    {"OfABatchJobBefore127", R"("labels":{"job-name":"a"})", "team/job-name=a"},
-    {"OfAJobOfAJobSet", R"("labels":{"jobset.sigs.k8s.io/jobset-name":"s","batch.kubernetes.io/job-name":"a"})",
-     "team/jobset.sigs.k8s.io/jobset-name=s"},
-    {"OfAPodGroupOfKAI", R"("labels":{"batch.kubernetes.io/job-name":"a"},"annotations":{"pod-group-name":"pg"})",
-     "team/pod-group-name=pg"},
-    {"OfAPodGroupOfVolcano", R"("annotations":{"scheduling.k8s.io/group-name":"pg"})",
-     "team/scheduling.k8s.io/group-name=pg"},
-    {"OfAKubeflowJob", R"("labels":{"training.kubeflow.org/job-name":"t"})", "team/training.kubeflow.org/job-name=t"},
-    {"OfARayCluster", R"("labels":{"ray.io/cluster":"r"})", "team/ray.io/cluster=r"},
-    {"OfAControllerThatIsAJob",
-     R"("ownerReferences":[{"apiVersion":"x/v1","kind":"MPIJob","name":"m","uid":"u","controller":true}])",
-     "team/MPIJob=m"},
-    {"OfAReplicaSetAreNone",
-     R"("ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"w","uid":"u","controller":true}])", ""},
-    {"OfAStatefulSetAreNone",
-     R"("ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"w","uid":"u","controller":true}])", ""},
-    {"OfNothingAreNone", R"("labels":{"app":"x","job-name":""})", ""},
-};
-INSTANTIATE_TEST_SUITE_P(Pods, Members, testing::ValuesIn(kMembers),
-                         [](const auto& entry) { return std::string(entry.param.name); });
 
 // Nodes with a member of that job, as the cluster is.
 std::set<std::string> nodes_of(const FleetModel& fleet, const std::string& job) {
@@ -80,20 +40,6 @@ void check_evictions(const FleetModel& fleet, const Plan& plan) {
           << "half of " << job->id() << " is evicted; " << node << " is still to be changed";
     }
   }
-}
-
-void check_budget(const FleetModel& fleet, const Plan& plan, std::int64_t budget) {
-  std::set<std::string> busy;
-  for (const auto& [key, node] : fleet.world.nodes.all()) {
-    const bool serves = std::ranges::any_of(node->allocatable, [](const auto& entry) { return entry.second > 0; });
-    if (!node->ready || node->unschedulable || !serves || change_of(*node)) busy.insert(key.name);
-  }
-  const std::size_t before = busy.size();
-  for (const PlannedAction& planned : plan.actions) {
-    const auto* patch = std::get_if<PatchNode>(&planned.action);
-    if (patch != nullptr && planned.disruptive) busy.insert(patch->name);
-  }
-  EXPECT_TRUE(busy.size() == before || busy.size() <= static_cast<std::size_t>(budget)) << "S1: " << busy.size();
 }
 
 class JobStories : public testing::TestWithParam<int> {};
@@ -128,7 +74,7 @@ TEST_P(JobStories, EvictWholeJobsOrNoneAndComeToRest) {
   fleet.edit("any", "mps-8");
   auto checked = [&](const Plan& plan) {
     check_evictions(fleet, plan);
-    check_budget(fleet, plan, budget);
+    check_plan(fleet, plan);
   };
   for (int i = 0; i < 120 && !HasFailure(); ++i) {
     const Plan plan = fleet.plan();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "k8sclient/watch/store.h"
@@ -16,29 +17,33 @@
 namespace gso::projections_test {
 namespace {
 
+template <typename Object>
+Object read(k8s::Result<Object> projected) {
+  EXPECT_TRUE(projected.has_value()) << (projected ? "" : projected.error().message);
+  return projected ? *std::move(projected) : Object();
+}
+
 TEST(Projections, InitContainersThatHaveSucceededAreNotKept) {
-  const auto pod = project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{
+  const auto pod = read(project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{
     "initContainerStatuses":[
       {"name":"toolkit-validation","ready":true,"restartCount":0,"state":{"terminated":{"exitCode":0}}},
       {"name":"config-manager-init","ready":false,"restartCount":3,
        "state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":1,"message":"no key"}}}],
-    "containerStatuses":[{"name":"plugin","ready":true,"restartCount":0,"state":{"running":{}}}]}})");
-  ASSERT_TRUE(pod.has_value()) << pod.error().message;
-  ASSERT_EQ(pod->init_containers.size(), 1U);
-  EXPECT_EQ(pod->init_containers[0].name, "config-manager-init");
-  EXPECT_EQ(pod->init_containers[0].waiting_reason, "CrashLoopBackOff");
-  EXPECT_EQ(pod->init_containers[0].last_message(), "no key");
-  ASSERT_EQ(pod->containers.size(), 1U);
-  EXPECT_TRUE(pod->containers[0].running);
+    "containerStatuses":[{"name":"plugin","ready":true,"restartCount":0,"state":{"running":{}}}]}})"));
+  ASSERT_EQ(pod.init_containers.size(), 1U);
+  EXPECT_EQ(pod.init_containers[0].name, "config-manager-init");
+  EXPECT_EQ(pod.init_containers[0].waiting_reason, "CrashLoopBackOff");
+  EXPECT_EQ(pod.init_containers[0].last_message(), "no key");
+  ASSERT_EQ(pod.containers.size(), 1U);
+  EXPECT_TRUE(pod.containers[0].running);
 }
 
 TEST(Projections, OfInitContainersThatHaveFinishedOnlyTheReportOfAStandaloneMpsDaemonIsKept) {
   const auto kept = [](const std::string& name, const std::string& message, const std::string& code) {
-    const auto pod = project_operand_pod(
+    const auto pod = read(project_operand_pod(
         R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"initContainerStatuses":[{"name":")" + name +
-        R"(","ready":true,"state":{"terminated":{"exitCode":)" + code + R"(,"message":")" + message + R"("}}}]}})");
-    EXPECT_TRUE(pod.has_value());
-    return pod->init_containers.empty() ? "" : std::string(pod->init_containers[0].last_message());
+        R"(","ready":true,"state":{"terminated":{"exitCode":)" + code + R"(,"message":")" + message + R"("}}}]}})"));
+    return pod.init_containers.empty() ? "" : std::string(pod.init_containers[0].last_message());
   };
   EXPECT_EQ(kept("standalone-mps-check", "pipeDirectory=/tmp/nvidia-mps gpus=2", "0"),
             "pipeDirectory=/tmp/nvidia-mps gpus=2");
@@ -48,13 +53,13 @@ TEST(Projections, OfInitContainersThatHaveFinishedOnlyTheReportOfAStandaloneMpsD
 }
 
 TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
-  const auto pod = project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"containerStatuses":[
+  const auto pod =
+      read(project_pod(R"({"kind":"Pod","metadata":{"name":"p","namespace":"n"},"status":{"containerStatuses":[
     {"name":"ended","state":{"terminated":{"exitCode":137,"reason":"Error"}},
      "lastState":{"terminated":{"exitCode":1,"reason":"OOMKilled","message":"before"}}},
     {"name":"waits","state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":2}}},
-    {"name":"runs","state":{"running":{}},"lastState":{}}]}})");
-  ASSERT_TRUE(pod.has_value()) << pod.error().message;
-  const ContainerStatus& ended = pod->containers[0];
+    {"name":"runs","state":{"running":{}},"lastState":{}}]}})"));
+  const ContainerStatus& ended = pod.containers[0];
   ASSERT_TRUE(ended.terminated && ended.last_terminated);
   EXPECT_EQ(ended.terminated->exit_code, 137);
   EXPECT_EQ(ended.terminated->reason, "Error");
@@ -62,9 +67,9 @@ TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
   EXPECT_EQ(ended.last_terminated->reason, "OOMKilled");
   EXPECT_EQ(ended.last_exit_code(), 137) << "the newest";
   EXPECT_EQ(ended.last_message(), "before") << "the newest that there is";
-  EXPECT_FALSE(pod->containers[1].terminated);
-  EXPECT_EQ(pod->containers[1].last_exit_code(), 2);
-  EXPECT_EQ(pod->containers[2].last_exit_code(), 0);
+  EXPECT_FALSE(pod.containers[1].terminated);
+  EXPECT_EQ(pod.containers[1].last_exit_code(), 2);
+  EXPECT_EQ(pod.containers[2].last_exit_code(), 0);
   ContainerStatus same = ended;
   EXPECT_EQ(same, ended) << "by value";
   same.terminated = {};
@@ -73,12 +78,11 @@ TEST(Projections, HowAContainerEndedAndHowItEndedBeforeAreTwoThings) {
 
 // HAMi's list of a machine's GPUs changes with their health, and only that it is there says anything.
 TEST(Projections, OfHamisMarkOnANodeOnlyItsPresenceIsKept) {
-  const auto node = project_node(R"({"kind":"Node","metadata":{"name":"n","annotations":{
+  const auto node = read(project_node(R"({"kind":"Node","metadata":{"name":"n","annotations":{
     "hami.io/node-nvidia-register":"GPU-0,10,32768,100,NVIDIA-V100,0,true:",
-    "hami.io/node-handshake":"Requesting_2026.01.02 00:00:00"}}})");
-  ASSERT_TRUE(node.has_value()) << node.error().message;
-  EXPECT_EQ(node->meta.annotations.size(), 1U);
-  EXPECT_EQ(node->meta.annotations.get("hami.io/node-nvidia-register"), "");
+    "hami.io/node-handshake":"Requesting_2026.01.02 00:00:00"}}})"));
+  EXPECT_EQ(node.meta.annotations.size(), 1U);
+  EXPECT_EQ(node.meta.annotations.get("hami.io/node-nvidia-register"), "");
 }
 
 // The expected sums are those of k8s.io/component-helpers, resource.PodRequests.
@@ -109,12 +113,11 @@ TEST(Projections, RequestsOfSidecarsAreSummedAndThoseOfInitStepsAreNot) {
     return out;
   };
   for (const Row& row : kRows) {
-    const auto pod = project_pod(
+    const auto pod = read(project_pod(
         fmt::format(R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{}],"initContainers":[{}]}}}})",
-                    containers(row.main), containers(row.init)));
-    ASSERT_TRUE(pod.has_value()) << pod.error().message;
-    const auto total = pod->gpu_requests.find(Interned("nvidia.com/gpu"));
-    ASSERT_NE(total, pod->gpu_requests.end()) << row.why;
+                    containers(row.main), containers(row.init))));
+    const auto total = pod.gpu_requests.find(Interned("nvidia.com/gpu"));
+    ASSERT_NE(total, pod.gpu_requests.end()) << row.why;
     EXPECT_EQ(total->second, row.total) << row.why;
   }
 }
@@ -123,9 +126,8 @@ TEST(Projections, VariablesThatRepeatEachOtherDoNotGrowWithoutBounds) {
   std::string variables = R"({"name":"V0","value":"xxxxxxxxxxxxxxxx"})";
   for (int i = 1; i < 60; ++i) variables += fmt::format(R"(,{{"name":"V{0}","value":"$(V{1}) $(V{1}) "}})", i, i - 1);
   variables += R"(,{"name":"ROOT","value":"/run/nvidia"},{"name":"CUDA_MPS_PIPE_DIRECTORY","value":"$(ROOT)/$(V59) "})";
-  const auto pod = project_pod(fmt::format(
-      R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","env":[{}]}}]}}}})", variables));
-  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  const auto pod = read(project_pod(fmt::format(
+      R"({{"kind":"Pod","metadata":{{"name":"p"}},"spec":{{"containers":[{{"name":"c","env":[{}]}}]}}}})", variables)));
 }
 
 // N texts that differ, made from a pattern.
@@ -161,21 +163,18 @@ TEST(Projections, OfAnObjectThatATenantFillsLittleIsKept) {
   ASSERT_GT(json.size(), 1'500'000U);
   constexpr std::size_t kMost = 128U << 10U;
   const std::size_t before = k8s::Interned::pool_bytes();
-  const auto pod = project_pod(json);
-  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  const auto pod = read(project_pod(json));
   EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
-  EXPECT_LE(pod->meta.owners.size() + pod->gpu_requests.size() + pod->host_paths.size(), 200U);
-  const auto for_kai = project_kai_pod(json);
-  ASSERT_TRUE(for_kai.has_value()) << for_kai.error().message;
+  EXPECT_LE(pod.meta.owners.size() + pod.gpu_requests.size() + pod.host_paths.size(), 200U);
+  const auto for_kai = read(project_kai_pod(json));
   EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
-  EXPECT_EQ(for_kai->meta.labels.get("runai-gpu-group"), "g") << "whatever stands before it";
-  EXPECT_LE(for_kai->tolerations.size(), 16U);
-  EXPECT_LE(memory_of(*for_kai), 32U << 10U);
-  const auto for_slices = project_slice_pod(json);
-  ASSERT_TRUE(for_slices.has_value()) << for_slices.error().message;
+  EXPECT_EQ(for_kai.meta.labels.get("runai-gpu-group"), "g") << "whatever stands before it";
+  EXPECT_LE(for_kai.tolerations.size(), 16U);
+  EXPECT_LE(memory_of(for_kai), 32U << 10U);
+  const auto for_slices = read(project_slice_pod(json));
   EXPECT_LE(k8s::Interned::pool_bytes() - before, kMost);
-  EXPECT_LE(for_slices->slices.size(), 1000U);
-  EXPECT_LE(for_slices->affinity_terms.size() + for_slices->tolerations.size() + for_slices->requests.size(), 200U);
+  EXPECT_LE(for_slices.slices.size(), 1000U);
+  EXPECT_LE(for_slices.affinity_terms.size() + for_slices.tolerations.size() + for_slices.requests.size(), 200U);
 }
 
 TEST(Projections, TheValuesOfAllTermsOfAPodsAffinityAreBoundedTogether) {
@@ -187,42 +186,39 @@ TEST(Projections, TheValuesOfAllTermsOfAPodsAffinityAreBoundedTogether) {
   std::string terms;
   for (int i = 0; i < kMany; ++i)
     terms += fmt::format(R"({}{{"matchExpressions":[{}]}})", terms.empty() ? "" : ",", expressions);
-  const auto pod = project_slice_pod(
+  const auto pod = read(project_slice_pod(
       R"({"metadata":{"name":"p","namespace":"n"},"spec":{"containers":[{"name":"c","resources":{"limits":)"
       R"({"nvidia.com/gpu-1gb":"1"}}}],"affinity":{"nodeAffinity":)"
       R"({"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[)" +
-      terms + "]}}}}}");
-  ASSERT_TRUE(pod.has_value()) << pod.error().message;
-  EXPECT_FALSE(pod->affinity_terms.empty());
-  EXPECT_LE(memory_of(*pod), 256U << 10U);
+      terms + "]}}}}}"));
+  EXPECT_FALSE(pod.affinity_terms.empty());
+  EXPECT_LE(memory_of(pod), 256U << 10U);
 }
 
 TEST(Projections, OfAPodOfKaiOnlyTheAnnotationsThatAreReadAreKeptAndNoLongerThanAName) {
   std::string annotations = R"("gpu-fraction":"0.5","gpusharing.dev/other":"x","gpusharing.dev/do-not-disrupt":"true")";
   for (int i = 0; i < 60; ++i) annotations += fmt::format(R"(,"gpu-{}":"{}")", i, std::string(4000, 'x'));
   annotations += fmt::format(R"(,"run.ai/reserve_for_gpu_index":"GPU-{}")", std::string(4000, 'x'));
-  const auto pod = project_kai_pod(fmt::format(
+  const auto pod = read(project_kai_pod(fmt::format(
       R"({{"metadata":{{"name":"p","namespace":"n","annotations":{{{}}}}},"spec":{{"schedulerName":"{}"}}}})",
-      annotations, std::string(4000, 's')));
-  ASSERT_TRUE(pod.has_value());
-  EXPECT_EQ(pod->meta.annotations.size(), 2U);
-  EXPECT_EQ(pod->meta.annotations.get("gpusharing.dev/do-not-disrupt"), "true");
-  EXPECT_EQ(pod->meta.annotations.get("run.ai/reserve_for_gpu_index")->size(), 253U);
-  EXPECT_EQ(pod->scheduler_name.view().size(), 253U);
+      annotations, std::string(4000, 's'))));
+  EXPECT_EQ(pod.meta.annotations.size(), 2U);
+  EXPECT_EQ(pod.meta.annotations.get("gpusharing.dev/do-not-disrupt"), "true");
+  EXPECT_EQ(pod.meta.annotations.get("run.ai/reserve_for_gpu_index")->size(), 253U);
+  EXPECT_EQ(pod.scheduler_name.view().size(), 253U);
 }
 
 TEST(Projections, OfADaemonSetsLongTextsTheBeginningIsKept) {
   const std::string text(100'000, 'x');
-  const auto daemonset = project_daemonset(
+  const auto daemonset = read(project_daemonset(
       R"({"kind":"DaemonSet","metadata":{"name":"d","namespace":"n","annotations":{"nvidia.com/a":")" + text +
       R"("}},"spec":{"template":{"spec":{"containers":[{"name":"c","args":[")" + text +
-      R"("],"env":[{"name":"A","value":")" + text + R"("},{"name":"B","value":"b"}]}]}}}})");
-  ASSERT_TRUE(daemonset.has_value()) << daemonset.error().message;
-  const ContainerSpec& container = daemonset->containers.at(0);
+      R"("],"env":[{"name":"A","value":")" + text + R"("},{"name":"B","value":"b"}]}]}}}})"));
+  const ContainerSpec& container = daemonset.containers.at(0);
   EXPECT_EQ(container.command.at(0).size(), 4096U);
   EXPECT_EQ(container.env, (std::map<std::string, std::string>{{"B", "b"}}));
   EXPECT_TRUE(container.env_elsewhere) << "the value of A is not known";
-  EXPECT_EQ(daemonset->meta.annotations.get("nvidia.com/a")->size(), 4096U);
+  EXPECT_EQ(daemonset.meta.annotations.get("nvidia.com/a")->size(), 4096U);
 }
 
 TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
@@ -242,47 +238,37 @@ TEST(Projections, APodThatBecomesReadyIsNoChangeOfItsDaemonSet) {
   EXPECT_EQ(store.find(ObjectKey{"n", "d"})->meta.resource_version, "2") << "a restart needs the newest one";
 }
 
-TEST(Projections, OfDraWhatMakesTheSchedulerHandOutGpus) {
-  const auto device_class = project_device_class(
-      R"({"kind":"DeviceClass","metadata":{"name":"gpu.nvidia.com"},"spec":{"selectors":[{"cel":{"expression":"x"}}],
-          "extendedResourceName":"nvidia.com/gpu"}})");
-  ASSERT_TRUE(device_class.has_value()) << device_class.error().message;
-  EXPECT_EQ(device_class->extended_resource, "nvidia.com/gpu");
-  const auto plain = project_device_class(R"({"kind":"DeviceClass","metadata":{"name":"mig.nvidia.com"},"spec":{}})");
-  ASSERT_TRUE(plain.has_value()) << plain.error().message;
-  EXPECT_TRUE(plain->extended_resource.empty());
-  const auto slice = project_resource_slice(
-      R"({"kind":"ResourceSlice","metadata":{"name":"n1-gpu.nvidia.com-x"},"spec":{"driver":"gpu.nvidia.com","nodeName":"n1",
-          "pool":{"name":"n1"},"devices":[{"name":"gpu-0","attributes":{}},{"name":"gpu-1"}]}})");
-  ASSERT_TRUE(slice.has_value()) << slice.error().message;
-  EXPECT_EQ(slice->driver, "gpu.nvidia.com");
-  EXPECT_EQ(slice->node, "n1");
-  EXPECT_TRUE(slice->offers);
-  const auto empty = project_resource_slice(
-      R"({"kind":"ResourceSlice","metadata":{"name":"s"},"spec":{"driver":"d","allNodes":true,"devices":[]}})");
-  ASSERT_TRUE(empty.has_value()) << empty.error().message;
-  EXPECT_FALSE(empty->offers);
-  EXPECT_TRUE(empty->node.empty());
-}
-
 TEST(Projections, OfAPolicysLongAnnotationsTheBeginningIsKept) {
   std::string text = R"({"metadata":{"name":"p","annotations":{"gpusharing.dev/adopt-drift":"true",)"
                      R"("gpusharing.dev/retry":")";
   for (int i = 0; i < 100'000; ++i) text += "\u00e4";
-  const auto policy = project_sharing_policy(text + R"("}},"spec":{}})");
-  ASSERT_TRUE(policy) << policy.error().message;
-  EXPECT_EQ(retry_of(*policy).size(), 256U);
-  EXPECT_EQ(policy->meta.annotations.get("gpusharing.dev/adopt-drift"), "true");
+  const auto policy = read(project_sharing_policy(text + R"("}},"spec":{}})"));
+  EXPECT_EQ(retry_of(policy).size(), 256U);
+  EXPECT_EQ(policy.meta.annotations.get("gpusharing.dev/adopt-drift"), "true");
 }
 
 TEST(Projections, NullInAPolicyIsAsIfTheFieldWereAbsent) {
-  const auto policy = project_sharing_policy(R"({"kind":"SharingPolicy","metadata":{"name":"p"},"spec":{
-    "profile":{"configMapKey":null,"inline":null},"rollout":{"cordon":null},"revisionHistoryLimit":null}})");
-  ASSERT_TRUE(policy.has_value()) << policy.error().message;
-  EXPECT_FALSE(policy->config_map_key.has_value());
-  EXPECT_FALSE(policy->inline_profile.has_value());
-  EXPECT_FALSE(policy->rollout.cordon.has_value());
-  EXPECT_FALSE(policy->revision_history_limit.has_value());
+  const auto policy = read(project_sharing_policy(R"({"kind":"SharingPolicy","metadata":{"name":"p"},"spec":{
+    "profile":{"configMapKey":null,"inline":null},"rollout":{"cordon":null},"revisionHistoryLimit":null}})"));
+  EXPECT_FALSE(policy.config_map_key.has_value());
+  EXPECT_FALSE(policy.inline_profile.has_value());
+  EXPECT_FALSE(policy.rollout.cordon.has_value());
+  EXPECT_FALSE(policy.revision_history_limit.has_value());
+}
+
+// --- In doubt a switch that stops the operator is on.
+
+TEST(SwitchValue, IsOffOnlyWhereItSaysSo) {
+  EXPECT_FALSE(is_switched_on(std::nullopt));
+  for (const char* off : {"", "false", "False", "FALSE", "0", "no", "No", "off", "OFF"})
+    EXPECT_FALSE(is_switched_on(off)) << off;
+  for (const char* on : {"true", "True", "TRUE", "1", "yes", "on", "treu", "10m", " ", "00", "falsee", "n"})
+    EXPECT_TRUE(is_switched_on(on)) << on;
+}
+
+TEST(SwitchValue, SaysNoInAnyCase) {
+  for (const char* no : {"false", "False", "0", "NO", "Off"}) EXPECT_TRUE(says_no(no)) << no;
+  for (const char* other : {"", "true", "1", "never"}) EXPECT_FALSE(says_no(other)) << other;
 }
 
 }  // namespace

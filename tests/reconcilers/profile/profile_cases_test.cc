@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -96,23 +97,11 @@ TEST(ProfileCases, NormalisingTwiceChangesNothing) {
 
 // Inserts, deletes, replaces and moves pieces of YAML.
 std::string mutate(std::string text, std::mt19937& random, const std::vector<std::string>& corpus) {
-  static const std::vector<std::string> kPieces{":",      ": ",
-                                                "- ",     "[",
-                                                "]",      "{",
-                                                "}",      ",",
-                                                "#",      "&a ",
-                                                "*a",     "!!int ",
-                                                "!x[y] ", "|\n",
-                                                ">\n",    "\n",
-                                                "\r\n",   "\t",
-                                                "  ",     "'",
-                                                "\"",     "?",
-                                                "<<: ",   "---\n",
-                                                "...\n",  "%YAML 1.2\n",
-                                                "\xff",   "\xef\xbb\xbf",
-                                                "\\",     std::string(1, '\0'),
-                                                ".inf",   "0x",
-                                                "~",      "null"};
+  using namespace std::string_view_literals;
+  static constexpr std::string_view kPieces[] = {
+      ":",      ": ",   "- ",           "[",  "]",    "{",  "}",  ",",    "#",         "&a ", "*a",   "!!int ",
+      "!x[y] ", "|\n",  ">\n",          "\n", "\r\n", "\t", "  ", "'",    "\"",        "?",   "<<: ", "---\n",
+      "...\n",  "\xff", "\xef\xbb\xbf", "\\", ".inf", "0x", "~",  "null", "%YAML 1\n", "\0"sv};
   const auto below = [&](std::size_t bound) {
     return std::uniform_int_distribution<std::size_t>(0, bound == 0 ? 0 : bound - 1)(random);
   };
@@ -121,13 +110,13 @@ std::string mutate(std::string text, std::mt19937& random, const std::vector<std
     const std::size_t length = std::min(below(9), text.size() - at);
     switch (below(4)) {
       case 0:
-        text.insert(at, kPieces[below(kPieces.size())]);
+        text.insert(at, kPieces[below(std::size(kPieces))]);
         break;
       case 1:
         text.erase(at, length);
         break;
       case 2:
-        text.replace(at, length, kPieces[below(kPieces.size())]);
+        text.replace(at, length, kPieces[below(std::size(kPieces))]);
         break;
       default: {
         const std::string& other = corpus[below(corpus.size())];
@@ -164,25 +153,20 @@ TEST(ProfileCases, MutatedTextNeverCrashesAndIsReadTheSameTwice) {
 }
 
 TEST(ProfileCases, LimitsAreErrorsWithAPosition) {
-  struct Case {
-    std::string text;
-    std::string code;
-    int line;
-  };
   std::string laugh = "a: &a [x,x,x,x,x,x,x,x,x,x]\n";
   for (char c = 'b'; c < 'h'; ++c) {
     const std::string before(1, static_cast<char>(c - 1));
     laugh += std::string(1, c) + ": &" + c + " [*" + before + ",*" + before + ",*" + before + ",*" + before + "]\n";
   }
-  const std::vector<Case> cases{{"v:\n " + std::string(5000, '['), "TooDeep", 2},
-                                {std::string((1 << 20) + 1, 'x'), "TooLarge", 1},
-                                {laugh, "TooManyAliases", 1}};
-  for (const Case& c : cases) {
-    const ParsedProfile parsed = parse_profile(c.text);
-    ASSERT_EQ(parsed.diagnostics.size(), 1u) << c.code;
-    EXPECT_EQ(parsed.diagnostics[0].code, c.code);
-    EXPECT_GE(parsed.diagnostics[0].at.line, c.line) << c.code;
-    EXPECT_FALSE(parsed.accepted) << c.code;
+  const std::tuple<std::string, std::string, int> cases[] = {{"v:\n " + std::string(5000, '['), "TooDeep", 2},
+                                                             {std::string((1 << 20) + 1, 'x'), "TooLarge", 1},
+                                                             {laugh, "TooManyAliases", 1}};
+  for (const auto& [text, code, line] : cases) {
+    const ParsedProfile parsed = parse_profile(text);
+    ASSERT_EQ(parsed.diagnostics.size(), 1u) << code;
+    EXPECT_EQ(parsed.diagnostics[0].code, code);
+    EXPECT_GE(parsed.diagnostics[0].at.line, line) << code;
+    EXPECT_FALSE(parsed.accepted) << code;
   }
 }
 
@@ -201,13 +185,8 @@ TEST(ProfileCases, LintOfAFileAndTheParserAgree) {
 
 // What the plugin's library reads in a way of its own, and no profile has.
 TEST(ProfileCases, UnsupportedYamlIsRefusedWhereItIs) {
-  struct Case {
-    std::string text;
-    Position at;
-    std::string says;
-  };
   const std::string mark = "\xef\xbb\xbf";
-  const std::vector<Case> cases{
+  const std::tuple<std::string, Position, std::string> cases[] = {
       {std::string("\xff\xfev\0:\0\n\0", 8), {1, 1}, "UTF-16; save it as UTF-8"},
       {std::string("v\0:\0 \0b\0", 8), {1, 1}, "UTF-16; save it as UTF-8"},
       {std::string("\0v\0:\0 \0b", 8), {1, 1}, "UTF-16; save it as UTF-8"},
@@ -219,14 +198,14 @@ TEST(ProfileCases, UnsupportedYamlIsRefusedWhereItIs) {
       {"version: v1\nx: [!a, b]\n", {2, 5}, "a tag inside [] and {}"},
       {"// a profile\n{\"version\": \"v1\"}\n", {1, 1}, "JSON has no comments"},
       {"{\"version\": \"v1\", // the only one\n \"flags\": {}}\n", {1, 19}, "JSON has no comments"}};
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.text);
-    const ParsedProfile parsed = parse_profile(c.text);
+  for (const auto& [text, at, says] : cases) {
+    SCOPED_TRACE(text);
+    const ParsedProfile parsed = parse_profile(text);
     EXPECT_FALSE(parsed.accepted);
     ASSERT_EQ(parsed.diagnostics.size(), 1u);
     EXPECT_EQ(parsed.diagnostics[0].code, "UnsupportedYAML");
-    EXPECT_EQ(parsed.diagnostics[0].at, c.at);
-    EXPECT_NE(parsed.diagnostics[0].message.find(c.says), std::string::npos) << parsed.diagnostics[0].message;
+    EXPECT_EQ(parsed.diagnostics[0].at, at);
+    EXPECT_TRUE(parsed.diagnostics[0].message.contains(says)) << parsed.diagnostics[0].message;
   }
   EXPECT_TRUE(parse_profile(mark + "version: v1\n").valid());
   EXPECT_TRUE(parse_profile("version: v1\n# why?\nflags: {mpsRoot: \"a?\", nvidiaDevRoot: 'b:'}\n").valid());

@@ -1,4 +1,5 @@
-// What a profile means: strategy, replicas, revision, the key a node resolves to, and what the release makes of it.
+// What a profile means: strategy, replicas, revision, the key a node resolves to, what the release makes of it, and
+// what differs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,8 +65,7 @@ TEST(ProfileMeaning, EqualMeaningGivesAnEqualRevision) {
       "flags: {migStrategy: single}\n" + plain,
       "flags: {gfd: {noTimestamp: true}}\n" + plain,
       "sharing: {mps: {resources: [{name: gpu, replicas: 8}, {name: gpu, replicas: 9}]}}"};
-  for (std::size_t i = 0; i < different.size(); ++i)
-    EXPECT_NE(revision_of(profile(different[i])), revision_of(profile(plain))) << different[i];
+  for (const std::string& text : different) EXPECT_NE(revision_of(profile(text)), revision_of(profile(plain))) << text;
 }
 
 TEST(ProfileMeaning, RevisionsCarryAVersionAndAreTheSameOnEveryCluster) {
@@ -80,33 +80,30 @@ TEST(ProfileMeaning, RevisionsCarryAVersionAndAreTheSameOnEveryCluster) {
 
 TEST(ProfileMeaning, AKeyIsResolvedInConfigManagersOrder) {
   using Source = EffectiveKey::Source;
-  struct Case {
-    std::string label;
-    std::string default_key;
-    std::vector<std::string> fallbacks;
-    std::vector<std::string> keys;
+  const struct {
+    std::string label, default_key;
+    std::vector<std::string> fallbacks, keys;
     Source source;
     std::string key;
-  };
-  const std::vector<Case> cases{{"a", "b", {}, {"a", "b"}, Source::label, "a"},
-                                {"x", "b", {"empty"}, {"a", "b"}, Source::error, ""},
-                                {"", "b", {}, {"a", "b"}, Source::default_key, "b"},
-                                {"", "x", {"named", "single", "empty"}, {"a", "default"}, Source::error, ""},
-                                {"", "", {"named", "single"}, {"a", "default"}, Source::fallback_named, "default"},
-                                {"", "", {"named", "single"}, {"a"}, Source::fallback_single, "a"},
-                                {"", "", {"single", "named"}, {"default"}, Source::fallback_single, "default"},
-                                {"", "", {"named", "single"}, {"a", "b"}, Source::error, ""},
-                                {"", "", {"named", "single", "empty"}, {"a", "b"}, Source::fallback_empty, ""},
-                                {"", "", {"empty", "named"}, {"default"}, Source::fallback_empty, ""},
-                                {"", "", {"named", "bogus", "empty"}, {"a"}, Source::error, ""},
-                                {"", "", {"empty"}, {}, Source::error, ""},
-                                {"", "", {}, {"a"}, Source::error, ""}};
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const Case& c = cases[i];
+  } cases[] = {{"a", "b", {}, {"a", "b"}, Source::label, "a"},
+               {"x", "b", {"empty"}, {"a", "b"}, Source::error, ""},
+               {"", "b", {}, {"a", "b"}, Source::default_key, "b"},
+               {"", "x", {"named", "single", "empty"}, {"a", "default"}, Source::error, ""},
+               {"", "", {"named", "single"}, {"a", "default"}, Source::fallback_named, "default"},
+               {"", "", {"named", "single"}, {"a"}, Source::fallback_single, "a"},
+               {"", "", {"single", "named"}, {"default"}, Source::fallback_single, "default"},
+               {"", "", {"named", "single"}, {"a", "b"}, Source::error, ""},
+               {"", "", {"named", "single", "empty"}, {"a", "b"}, Source::fallback_empty, ""},
+               {"", "", {"empty", "named"}, {"default"}, Source::fallback_empty, ""},
+               {"", "", {"named", "bogus", "empty"}, {"a"}, Source::error, ""},
+               {"", "", {"empty"}, {}, Source::error, ""},
+               {"", "", {}, {"a"}, Source::error, ""}};
+  for (std::size_t row = 0; const auto& c : cases) {
+    SCOPED_TRACE(row++);
     const EffectiveKey found = resolve_effective_key(c.label, c.default_key, c.fallbacks, c.keys);
-    EXPECT_EQ(found.source, c.source) << i << ": " << found.error;
-    EXPECT_EQ(found.key, c.key) << i;
-    EXPECT_EQ(found.error.empty(), c.source != Source::error) << i;
+    EXPECT_EQ(found.source, c.source) << found.error;
+    EXPECT_EQ(found.key, c.key);
+    EXPECT_EQ(found.error.empty(), c.source != Source::error);
   }
 }
 
@@ -145,11 +142,28 @@ TEST(ProfileMeaning, RequestsAboveOneAreRefusedByStrategySettingAndRelease) {
   EXPECT_TRUE(refuses_requests_above_one(strict, release("v0.15.0")));
   EXPECT_TRUE(refuses_requests_above_one(mps(4), release("v0.20.0")));
   EXPECT_FALSE(refuses_requests_above_one(relaxed, release("v0.20.0")));
-  EXPECT_TRUE(refuses_requests_above_one(relaxed, release("v0.19.3")));
-  EXPECT_TRUE(refuses_requests_above_one(relaxed, release("latest")));
+  for (const char* older : {"v0.19.3", "latest"}) EXPECT_TRUE(refuses_requests_above_one(relaxed, release(older)));
   EXPECT_TRUE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/gpu", 2).has_value());
   EXPECT_FALSE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/gpu", 1).has_value());
   EXPECT_FALSE(request_refusal(mps(4), release("v0.20.0"), "nvidia.com/mig-1g.5gb", 2).has_value());
+}
+
+TEST(ProfileChanges, AreFieldsThatComponentsRead) {
+  const std::string entry = "sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}";
+  const std::string replicas = "sharing.mps.resources[nvidia.com/gpu].replicas";
+  const struct {
+    std::string after;
+    std::vector<FieldChange> changes;
+  } rows[] = {
+      {"version: v1\nsharing:\n  mps:\n    resources:\n    - {replicas: 4, name: nvidia.com/gpu}\n", {}},
+      {"sharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 6}]}}", {{replicas, "4", "6"}}},
+      {"sharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}",
+       {{replicas, "4", ""}, {"sharing.timeSlicing.resources[nvidia.com/gpu].replicas", "", "4"}}},
+      {"version: v1", {{replicas, "4", ""}}},
+      {"{flags: {migStrategy: single}, sharing: {mps: {renameByDefault: true, resources: [{name: gpu, replicas: 4}]}}}",
+       {{"flags.migStrategy", "", "single"}, {"sharing.mps.renameByDefault", "", "true"}}},
+  };
+  for (const auto& row : rows) EXPECT_EQ(profile_changes(profile(entry), profile(row.after)), row.changes) << row.after;
 }
 
 }  // namespace

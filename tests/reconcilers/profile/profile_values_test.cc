@@ -1,4 +1,4 @@
-// Single values: how YAML 1.1 and Go read them.
+// Single values: how YAML 1.1 and Go read them, and what a misspelt name means.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,73 +26,32 @@ std::optional<std::int64_t> replicas(const std::string& text) {
 }
 
 TEST(ProfileValues, ReplicasTakeEveryFormThatUpstreamTakes) {
-  const std::vector<std::pair<std::string, std::int64_t>> accepted{{"2", 2},
-                                                                   {"+4", 4},
-                                                                   {"4.0", 4},
-                                                                   {"4.", 4},
-                                                                   {"1e1", 10},
-                                                                   {"20e-1", 2},
-                                                                   {"0x1F", 31},
-                                                                   {"0X_1f", 31},
-                                                                   {"010", 8},
-                                                                   {"08", 8},
-                                                                   {"0o17", 15},
-                                                                   {"0O17", 15},
-                                                                   {"0b101", 5},
-                                                                   {"0B11", 3},
-                                                                   {"1_000", 1000},
-                                                                   {"1__0", 10},
-                                                                   {"0_7", 7},
-                                                                   {"!!int \"5\"", 5},
-                                                                   {"5 # five", 5},
-                                                                   {"1e18", 1'000'000'000'000'000'000},
-                                                                   {"9223372036854775807", INT64_MAX},
-                                                                   {"&five 5", 5},
-                                                                   {"!!float 5", 5}};
-  for (const auto& [text, value] : accepted) EXPECT_EQ(replicas(text), value) << text;
+  const std::pair<std::int64_t, std::vector<const char*>> accepted[] = {
+      {2, {"2", "20e-1"}},
+      {3, {"0B11"}},
+      {4, {"+4", "4.0", "4."}},
+      {5, {"0b101", "!!int \"5\"", "5 # five", "&five 5", "!!float 5"}},
+      {7, {"0_7"}},
+      {8, {"010", "08"}},
+      {10, {"1e1", "1__0"}},
+      {15, {"0o17", "0O17"}},
+      {31, {"0x1F", "0X_1f"}},
+      {1000, {"1_000"}},
+      {1'000'000'000'000'000'000, {"1e18"}},
+      {INT64_MAX, {"9223372036854775807"}}};
+  for (const auto& [value, texts] : accepted)
+    for (const char* text : texts) EXPECT_EQ(replicas(text), value) << text;
 }
 
 TEST(ProfileValues, ReplicasRefuseWhatUpstreamRefuses) {
-  for (const std::string text : {"1",
-                                 "0",
-                                 "-0",
-                                 "-4",
-                                 "-0x10",
-                                 "",
-                                 "~",
-                                 "null",
-                                 "4.5",
-                                 "\"4\"",
-                                 "'4'",
-                                 "true",
-                                 "yes",
-                                 "four",
-                                 "[4]",
-                                 "{a: 4}",
-                                 ".inf",
-                                 "-.INF",
-                                 ".nan",
-                                 "1e-1",
-                                 "1e19",
-                                 "1e400",
-                                 "9223372036854775808",
-                                 "18446744073709551615",
-                                 "0x",
-                                 "0xg",
-                                 "0b2",
-                                 "0o8",
-                                 "4:30",
-                                 "2001-01-01",
-                                 "!!str 4",
-                                 "!mine 4",
-                                 "! 4",
-                                 "!!int 4.0",
-                                 "!!int four",
-                                 "_4",
-                                 "4,0",
-                                 "1 000"}) {
+  const char* const refused[] = {"1",          "0",     "-0",   "-4",         "-0x10",   "",        "~",   "null",
+                                 "4.5",        "\"4\"", "'4'",  "true",       "yes",     "four",    "[4]", "{a: 4}",
+                                 ".inf",       "-.INF", ".nan", "1e-1",       "1e19",    "1e400",   "0x",  "0xg",
+                                 "0b2",        "0o8",   "4:30", "2001-01-01", "!!str 4", "!mine 4", "! 4", "!!int 4.0",
+                                 "!!int four", "_4",    "4,0",  "1 000"};
+  for (const char* text : refused) EXPECT_EQ(replicas(text), std::nullopt) << text;
+  for (const char* text : {"9223372036854775808", "18446744073709551615"})
     EXPECT_EQ(replicas(text), std::nullopt) << text;
-  }
 }
 
 TEST(ProfileValues, BooleansAreThoseOfYaml11) {
@@ -125,16 +85,12 @@ TEST(ProfileValues, FailRequestsIsAbsentWhenNullOrUnset) {
 
 TEST(ProfileValues, GoIntegersKnowBasesSignsAndLimits) {
   EXPECT_EQ(parse_go_int("-9223372036854775808", 10), INT64_MIN);
-  EXPECT_EQ(parse_go_int("-9223372036854775809", 10), std::nullopt);
-  EXPECT_EQ(parse_go_int("9223372036854775808", 10), std::nullopt);
-  EXPECT_EQ(parse_go_int("1_0", 10), std::nullopt);
   EXPECT_EQ(parse_go_int("0", 0), 0);
-  EXPECT_EQ(parse_go_int("", 0), std::nullopt);
-  EXPECT_EQ(parse_go_int("-", 0), std::nullopt);
-  EXPECT_EQ(parse_go_int("+-4", 0), std::nullopt);
+  for (const char* text : {"-9223372036854775809", "9223372036854775808", "1_0"})
+    EXPECT_EQ(parse_go_int(text, 10), std::nullopt) << text;
+  for (const char* text : {"", "-", "+-4"}) EXPECT_EQ(parse_go_int(text, 0), std::nullopt) << text;
   EXPECT_EQ(parse_go_uint("18446744073709551615", 10), UINT64_MAX);
-  EXPECT_EQ(parse_go_uint("18446744073709551616", 10), std::nullopt);
-  EXPECT_EQ(parse_go_uint("+4", 10), std::nullopt);
+  for (const char* text : {"18446744073709551616", "+4"}) EXPECT_EQ(parse_go_uint(text, 10), std::nullopt) << text;
 }
 
 TEST(ProfileValues, GoFloatsAreReadAsStrconvReadsThem) {
@@ -154,28 +110,27 @@ TEST(ProfileValues, GoFloatsAreReadAsStrconvReadsThem) {
 }
 
 TEST(ProfileValues, NumbersAreWrittenAsJsonNeedsThem) {
-  const std::vector<std::pair<double, std::string>> cases{{4, "4"},
-                                                          {-0.0, "-0"},
-                                                          {0.1, "0.1"},
-                                                          {4.5, "4.5"},
-                                                          {1e18, "1000000000000000000"},
-                                                          {9223372036854775808.0, "9223372036854775808"},
-                                                          {1e20, "100000000000000000000"},
-                                                          {1e21, "1e+21"},
-                                                          {1.5e300, "1.5e+300"},
-                                                          {1e-6, "0.000001"},
-                                                          {1e-7, "1e-07"},
-                                                          {123456.789, "123456.789"}};
+  const std::pair<double, const char*> cases[] = {{4, "4"},
+                                                  {-0.0, "-0"},
+                                                  {0.1, "0.1"},
+                                                  {4.5, "4.5"},
+                                                  {1e18, "1000000000000000000"},
+                                                  {9223372036854775808.0, "9223372036854775808"},
+                                                  {1e20, "100000000000000000000"},
+                                                  {1e21, "1e+21"},
+                                                  {1.5e300, "1.5e+300"},
+                                                  {1e-6, "0.000001"},
+                                                  {1e-7, "1e-07"},
+                                                  {123456.789, "123456.789"}};
   for (const auto& [value, text] : cases) EXPECT_EQ(json_number(value), text);
 }
 
 TEST(ProfileValues, UuidsAreValidatedAsUpstreamDoes) {
-  EXPECT_TRUE(is_uuid("0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
-  EXPECT_TRUE(is_uuid("0BD2A5A53B4F4F9E9D1C7D5F0E3A1B2C"));
-  EXPECT_TRUE(is_uuid("URN:uuid:0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
-  EXPECT_TRUE(is_uuid("{0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c}"));
-  EXPECT_FALSE(is_uuid("0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2"));
-  EXPECT_FALSE(is_uuid("0bd2a5a5+3b4f-4f9e-9d1c-7d5f0e3a1b2c"));
+  for (const char* yes : {"0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c", "0BD2A5A53B4F4F9E9D1C7D5F0E3A1B2C",
+                          "URN:uuid:0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c", "{0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2c}"})
+    EXPECT_TRUE(is_uuid(yes)) << yes;
+  for (const char* no : {"0bd2a5a5-3b4f-4f9e-9d1c-7d5f0e3a1b2", "0bd2a5a5+3b4f-4f9e-9d1c-7d5f0e3a1b2c"})
+    EXPECT_FALSE(is_uuid(no)) << no;
 }
 
 TEST(ProfileValues, KeysFoldAsEncodingJsonFoldsThem) {
@@ -202,18 +157,15 @@ TEST(ProfileValues, AMisspeltResourceIsAnsweredWithTheOneThatIsMeant) {
 
 // The operator, audit and explain print errors alone, and not lint's warning about the field that is ignored.
 TEST(ProfileValues, TheErrorForAMissingFieldNamesItsMisspelling) {
-  struct Case {
-    std::string section;
-    std::string code;
-    std::string message;
-  };
-  const std::vector<Case> cases{
+  const std::string replicas = "an entry needs \"replicas\", an integer of 2 or more";
+  const struct {
+    std::string section, code, message;
+  } cases[] = {
       {"resources: [{name: nvidia.com/gpu, replica: 4}]", "ReplicasMissing",
-       "an entry needs \"replicas\", an integer of 2 or more; write \"replicas\" for \"replica\""},
+       replicas + "; write \"replicas\" for \"replica\""},
       {"resources: [{name: nvidia.com/gpu, Replicas: 4}]", "ReplicasMissing",
-       "an entry needs \"replicas\", an integer of 2 or more; write \"replicas\" for \"Replicas\""},
-      {"resources: [{name: nvidia.com/gpu, count: 4}]", "ReplicasMissing",
-       "an entry needs \"replicas\", an integer of 2 or more"},
+       replicas + "; write \"replicas\" for \"Replicas\""},
+      {"resources: [{name: nvidia.com/gpu, count: 4}]", "ReplicasMissing", replicas},
       {"resources: [{nmae: nvidia.com/gpu, replicas: 4}]", "NameMissing",
        "an entry needs a \"name\", for example nvidia.com/gpu; write \"name\" for \"nmae\""},
       {"resource: [{name: nvidia.com/gpu, replicas: 4}]", "NoResources",
@@ -242,6 +194,49 @@ TEST(ProfileValues, MisspeltFieldsGetTheNearestOrTheRightPlace) {
     EXPECT_TRUE(field_advice(key, kSharingFields).starts_with(advice))
         << key << ": " << field_advice(key, kSharingFields);
   }
+}
+
+// --- How far two words are apart, as far as advice needs to know.
+
+TEST(Edits, AreCountedAlikeInFullAndUpToABound) {
+  std::mt19937 random(7);  // NOLINT: the same words in every run.
+  const auto word = [&random] {
+    std::string out;
+    for (auto letters = random() % 9; letters > 0; --letters) out += "abAB-_"[random() % 6];
+    return out;
+  };
+  for (int i = 0; i < 20000; ++i) {
+    const std::string left = word();
+    const std::string right = word();
+    const std::size_t distance = edit_distance(left, right);
+    for (std::size_t most = 0; most < 5; ++most)
+      ASSERT_EQ(within_edits(left, right, most), distance <= most) << left << " " << right << " " << most;
+  }
+}
+
+TEST(Edits, OfLongWordsAndOfNoneAreCountedToo) {
+  const std::string longest(200, 'x');
+  EXPECT_TRUE(within_edits(longest, longest + "y", 0)) << "only the first 64 characters count";
+  EXPECT_FALSE(within_edits(longest, "", 63));
+  EXPECT_TRUE(within_edits("", "", 0));
+  EXPECT_TRUE(within_edits("gpu.fraction", "gpu-fraction", 0, "-_."));
+  EXPECT_FALSE(within_edits("gpu.fraction", "gpu-fraction", 0));
+}
+
+// --- Which resource a misspelt name means.
+
+TEST(ResourceName, AMisspeltNameMeansTheResourceThatAPluginOffers) {
+  for (const char* gpu :
+       {"nvidia.com/gpus", "nvidia.com/GPU", "nvida.com/gpu", "nvidia.con/gpu", "nvidia/gpu", "NVIDIA/gpus"})
+    EXPECT_EQ(meant_resource(gpu), "nvidia.com/gpu") << gpu;
+  for (const char* shared : {"nvidia.com/gpu-shared", "nvidia.com/gpu.share", "nvidia.com/gpus.shared"})
+    EXPECT_EQ(meant_resource(shared), "nvidia.com/gpu.shared") << shared;
+  for (const char* right : {"nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.5gb", "nvidia.com/gpu-10gb"})
+    EXPECT_EQ(meant_resource(right), "") << right;
+  // Of other plugins: vGPU and passthrough of KubeVirt, HAMi's memory and cores.
+  for (const char* other : {"nvidia.com/vgpu", "nvidia.com/pgpu", "nvidia.com/gpumem", "nvidia.com/gpucores",
+                            "amd.com/gpu", "nvidia/vgpu", "gpu.intel.com/i915", "cpu"})
+    EXPECT_EQ(meant_resource(other), "") << other;
 }
 
 }  // namespace
