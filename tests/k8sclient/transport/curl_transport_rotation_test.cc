@@ -44,20 +44,19 @@ class RotationTest : public TransportTest {
 };
 
 TEST_F(RotationTest, ACaReplacedInItsFileIsUsedByTheRequestThatTheOldOneFailed) {
-  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  peer.on_request = echo;
   auto connection = connection_to(peer.url());
   connection.ca_pem = TestAuthority("old CA").ca_pem();
   connection.ca_file = file("ca.crt", connection.ca_pem);
   connect(connection);
   EXPECT_FAILS(send(get("/x")), Reason::transport, "not signed by the configured CA");
   file("ca.crt", authority().ca_pem());
-  auto write_answer = send(write(Method::patch, "/y", "{}"));
-  EXPECT_TRUE(write_answer) << write_answer.error().message;
+  answer_to(write(Method::patch, "/y", "{}"));
   EXPECT_EQ(peer.requests().size(), 1U);
 }
 
 TEST_F(RotationTest, ACaReplacedInItsFileJudgesNewConnectionsWithinAMinute) {
-  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  peer.on_request = echo;
   auto connection = connection_to(peer.url());
   connection.ca_file = file("ca.crt", connection.ca_pem);
   connect_moved(connection);
@@ -75,7 +74,7 @@ TEST_F(RotationTest, ACaReplacedInItsFileJudgesNewConnectionsWithinAMinute) {
 }
 
 TEST_F(RotationTest, AFileThatIsGoneOrEmptyLeavesTheLastCertificateInUse) {
-  peer.on_request([](const H2StreamPtr& stream) { stream->respond(200); });
+  peer.on_request = echo;
   auto connection = connection_to(peer.url());
   connection.ca_file = file("ca.crt", connection.ca_pem);
   connect_moved(connection);
@@ -93,10 +92,10 @@ TEST_F(RotationTest, A401LooksAtTheClientCertificateAgainAndShowsTheNewOneOnANew
   const TestAuthority clients("client CA");
   H2Peer strict(io, {.identity = peer_identity(), .client_ca_pem = clients.ca_pem()});
   // As an API server does with a certificate that has expired since: the connection stands, the request is refused.
-  strict.on_request([&](const H2StreamPtr& stream) {
+  strict.on_request = [&](const H2StreamPtr& stream) {
     const bool first = stream->connection.lock() == strict.connections().front();
     stream->respond(first ? 401 : 200);
-  });
+  };
   auto connection = connection_to(strict.url());
   const Identity old = clients.issue({.common_name = "operator"});
   connection.client_cert_pem = old.cert_pem;
@@ -104,15 +103,11 @@ TEST_F(RotationTest, A401LooksAtTheClientCertificateAgainAndShowsTheNewOneOnANew
   connection.client_cert_file = file("tls.crt", old.cert_pem);
   connection.client_key_file = file("tls.key", old.key_pem);
   connect(connection);
-  auto response = send(get("/x"));
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->status, 401) << "the files hold nothing new";
+  EXPECT_EQ(answer_to(get("/x")).status, 401) << "the files hold nothing new";
   const Identity fresh = clients.issue({.common_name = "operator"});
   file("tls.crt", fresh.cert_pem);
   file("tls.key", fresh.key_pem);
-  response = send(get("/x"));
-  ASSERT_TRUE(response) << response.error().message;
-  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(answer_to(get("/x")).status, 200);
   EXPECT_EQ(strict.connections().size(), 2U);
 }
 

@@ -74,10 +74,10 @@ void H2Stream::respond(int status, const std::string& text, const Headers& extra
   end();
 }
 
-void H2Stream::refuse(int status, const std::string& text, const Headers& extra) {
+void H2Stream::refuse(int status, const std::string& text) {
   const auto owner = connection.lock();
   if (!owner || closed_) return;
-  respond(status, text, extra);
+  respond(status, text);
   // nghttp2 would leave out data that is still queued when a reset is.
   owner->gather();
   nghttp2_submit_rst_stream(owner->session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
@@ -100,61 +100,60 @@ void H2Stream::reset(std::uint32_t code) {
 struct H2Connection::Callbacks {
   static H2Connection& self(void* data) { return *static_cast<H2Connection*>(data); }
 
+  // Null once the stream is over.
+  static H2StreamPtr stream(void* data, std::int32_t id) {
+    const auto found = self(data).streams_.find(id);
+    return found == self(data).streams_.end() ? nullptr : found->second;
+  }
+
   static int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* data) {
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    auto stream = std::make_shared<H2Stream>();
-    stream->id = frame->hd.stream_id;
-    stream->connection = self(data).weak_from_this();
-    self(data).last_stream_ = stream->id;
-    self(data).streams_[stream->id] = std::move(stream);
+    const auto begun = std::make_shared<H2Stream>();
+    begun->id = frame->hd.stream_id;
+    begun->connection = self(data).weak_from_this();
+    self(data).last_stream_ = begun->id;
+    self(data).streams_[begun->id] = begun;
     return 0;
   }
 
   static int on_header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                        const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* data) {
-    const auto found = self(data).streams_.find(frame->hd.stream_id);
-    if (found == self(data).streams_.end()) return 0;
-    const std::string key(reinterpret_cast<const char*>(name), name_size);
-    const std::string text(reinterpret_cast<const char*>(value), value_size);
-    found->second->headers[key] = text;
-    if (key == ":method") found->second->method = text;
-    if (key == ":path") found->second->path = text;
+    const auto of = stream(data, frame->hd.stream_id);
+    if (of != nullptr) of->headers[std::string(name, name + name_size)] = std::string(value, value + value_size);
     return 0;
   }
 
   static int on_data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* bytes, std::size_t size,
                      void* data) {
-    const auto found = self(data).streams_.find(id);
-    if (found != self(data).streams_.end()) found->second->body.append(reinterpret_cast<const char*>(bytes), size);
+    const auto of = stream(data, id);
+    if (of != nullptr) of->body.append(bytes, bytes + size);
     return 0;
   }
 
   static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) {
-    const bool carries_request = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
-    if (!carries_request) return 0;
     const bool whole = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    if (!whole && frame->hd.type != NGHTTP2_HEADERS) return 0;
-    const auto found = self(data).streams_.find(frame->hd.stream_id);
-    if (found == self(data).streams_.end()) return 0;
-    const H2StreamPtr stream = found->second;  // The test's answer may end it.
-    (whole ? self(data).handlers_.on_request : self(data).handlers_.on_headers)(stream);
+    const bool headers = frame->hd.type == NGHTTP2_HEADERS;
+    const auto of = stream(data, frame->hd.stream_id);  // The test's answer may end it.
+    if (of == nullptr || !(headers || (whole && frame->hd.type == NGHTTP2_DATA))) return 0;
+    of->method = of->headers[":method"];
+    of->path = of->headers[":path"];
+    H2Peer& peer = self(data).peer_;
+    if (whole) peer.requests_.push_back(of);
+    if (const auto& handler = whole ? peer.on_request : peer.on_headers) handler(of);
     return 0;
   }
 
   static int on_stream_close(nghttp2_session*, std::int32_t id, std::uint32_t, void* data) {
-    const auto found = self(data).streams_.find(id);
-    if (found == self(data).streams_.end()) return 0;
-    found->second->closed_ = true;
-    self(data).streams_.erase(found);
+    if (const auto over = stream(data, id)) over->closed_ = true;
+    self(data).streams_.erase(id);
     return 0;
   }
 };
 
-H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams, Handlers handlers)
+H2Connection::H2Connection(tcp::socket socket, H2Peer& peer)
     : socket_(std::move(socket)),
-      handlers_(std::move(handlers)),
-      max_streams_(max_streams),
-      ssl_(SSL_new(tls.get())),
+      peer_(peer),
+      ssl_(SSL_new(peer.tls_.get())),
       from_client_(BIO_new(BIO_s_mem())),
       to_client_(BIO_new(BIO_s_mem())) {
   SSL_set_bio(ssl_, from_client_, to_client_);
@@ -184,7 +183,7 @@ H2Connection::~H2Connection() {
 
 void H2Connection::start() {
   socket_.set_option(tcp::no_delay(true));
-  const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams_};
+  const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, peer_.max_streams_};
   nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &entry, 1);
   read_some();
 }
@@ -344,8 +343,8 @@ int choose_h2(SSL*, const unsigned char** out, unsigned char* out_size, const un
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-H2Connection::TlsContext make_tls(const H2PeerOptions& options) {
-  H2Connection::TlsContext tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+std::shared_ptr<SSL_CTX> make_tls(const H2PeerOptions& options) {
+  std::shared_ptr<SSL_CTX> tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   const auto cert = from_pem<X509, X509_free>(options.identity.cert_pem, PEM_read_bio_X509);
   const auto key = from_pem<EVP_PKEY, EVP_PKEY_free>(options.identity.key_pem, PEM_read_bio_PrivateKey);
   if (SSL_CTX_use_certificate(tls.get(), cert.get()) != 1 || SSL_CTX_use_PrivateKey(tls.get(), key.get()) != 1)
@@ -376,22 +375,14 @@ H2Peer::~H2Peer() {
 void H2Peer::accept() {
   acceptor_.async_accept([this](auto error, tcp::socket socket) {
     if (error) return;  // Also when this peer is gone.
-    auto dispatch = [handler = handler_, requests = requests_](const H2StreamPtr& stream) {
-      requests->push_back(stream);
-      if (*handler) (*handler)(stream);
-    };
-    const auto begun = [handler = headers_handler_](const H2StreamPtr& stream) {
-      if (*handler) (*handler)(stream);
-    };
-    connections_.push_back(
-        std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_, H2Connection::Handlers{dispatch, begun}));
+    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), *this));
     connections_.back()->start();
     accept();
   });
 }
 
 void H2Peer::forget_history() {
-  requests_->clear();
+  requests_.clear();
   std::erase_if(connections_, [](const auto& connection) { return !connection->open(); });
 }
 
