@@ -191,31 +191,22 @@ TEST_F(RequestLaneTest, AConnectionThatCannotBeMadeIsNoOverloadAndASilentServerI
   EXPECT_EQ(client.writes(WriteKind::object).limit(), 1U);
 }
 
-TEST_F(RequestLaneTest, TheRefusalOfABudgetDoesNotSlowDownOtherWrites) {
-  Answer budget = Answer::retry_after(429, "10");
-  budget.body = R"({"kind":"Status","reason":"TooManyRequests","message":"no","code":429,
-                    "details":{"causes":[{"reason":"DisruptionBudget","message":"b needs 2"}]}})";
-  transport.then(std::move(budget));
+TEST_F(RequestLaneTest, TheRefusalOfABudgetOrOfSeveralDoesNotSlowDownOtherWrites) {
+  // Of several, as the API server answers it: a code, and no reason.
+  const Answer several =
+      Answer::code(500, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,
+      "message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."})");
   transport.otherwise(Answer::ok("{}"));
-  const auto refused = await(client.evict({"ns", "p"}));
-  EXPECT_FALSE(refused.has_value());
-  const MonoTime begun = clock.monotonic();
-  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
-  EXPECT_EQ(clock.monotonic(), begun);
-}
-
-// As the API server answers it: a code, and no reason.
-TEST_F(RequestLaneTest, TheRefusalOfSeveralBudgetsDoesNotSlowDownOtherWritesEither) {
-  transport.then(Answer::code(500, R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","code":500,
-      "message":"This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."})"));
-  transport.otherwise(Answer::ok("{}"));
-  const auto refused = await(client.evict({"ns", "p"}));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_FALSE(outcome_unknown(refused.error()));
-  const MonoTime begun = clock.monotonic();
-  EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
-  EXPECT_EQ(clock.monotonic(), begun);
-  EXPECT_EQ(client.writes(WriteKind::object).limit(), 2U);
+  for (const Answer& refusal : {Answer::budget("10"), several}) {
+    transport.then(refusal);
+    const auto refused = await(client.evict({"ns", "p"}));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_FALSE(outcome_unknown(refused.error()));
+    const MonoTime begun = clock.monotonic();
+    EXPECT_TRUE(await(client.merge_patch(kNodes, {"", "b"}, "{}")));
+    EXPECT_EQ(clock.monotonic(), begun);
+    EXPECT_EQ(client.writes(WriteKind::object).limit(), 2U);
+  }
 }
 
 TEST_F(RequestLaneTest, ACallThatWaitsToBeSentAgainGivesItsPlaceToTheNext) {
