@@ -2,7 +2,7 @@
 #include "k8sclient/api/status.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <string>
 

@@ -1,6 +1,5 @@
 // Unary requests when something breaks: GOAWAY, resets, stalls, a transport or an io_context that goes away, and what
 // thousands of requests leave behind.
-#include <gmock/gmock.h>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>

@@ -1,5 +1,4 @@
 // Writes that get no answer: which of them the transport sends a second time, and whom it asks before.
-#include <string>
 
 #include "tests/k8sclient/transport/transport_fixture.h"
 

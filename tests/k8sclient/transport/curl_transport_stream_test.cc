@@ -1,5 +1,4 @@
 // Streams (watches): each on its own connection, every way in which one can end, and closing it early.
-#include <gmock/gmock.h>
 
 #include "tests/k8sclient/transport/transport_fixture.h"
 

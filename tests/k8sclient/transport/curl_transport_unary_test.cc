@@ -1,7 +1,4 @@
 // Unary requests: sharing a connection, the line before it, limits and credentials.
-#include <gmock/gmock.h>
-
-#include <string_view>
 
 #include "tests/k8sclient/transport/transport_fixture.h"
 

@@ -1,12 +1,12 @@
 // A scripted HTTP/2 server over TLS with ALPN, on the test's own io_context: it answers, stalls, refuses or breaks
-// exactly when the test says so. libnghttp2 frames, OpenSSL over memory BIOs, so that every byte is under control.
+// exactly when the test says so. libnghttp2 frames, what is said in one turn in one write.
 #pragma once
-
-#include <openssl/types.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -86,24 +86,17 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   void post_flush();
   void after_flush(std::function<void()> action);
   void read_some();
-  void received(std::size_t size);
-  bool decrypt();
   void gather();
   void flush();
-  void write_pending();
   void close();
 
-  boost::asio::ip::tcp::socket socket_;
+  boost::asio::ssl::stream<boost::asio::ip::tcp::socket> tls_;
   H2Peer& peer_;  // Closes its connections before it goes.
-  SSL* ssl_ = nullptr;
-  BIO* from_client_ = nullptr;
-  BIO* to_client_ = nullptr;
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, H2StreamPtr> streams_;
   std::vector<std::function<void()>> after_flush_;
   std::array<char, 16384> input_{};
-  std::string frames_;  // Not encrypted yet.
-  std::string output_;
+  std::string frames_;
   std::string writing_;
   std::string server_name_;
   std::int32_t last_stream_ = 0;
@@ -142,7 +135,7 @@ class H2Peer {
   friend class H2Connection;
   void accept();
   boost::asio::ip::tcp::acceptor acceptor_;
-  std::shared_ptr<SSL_CTX> tls_;
+  boost::asio::ssl::context tls_;
   std::uint32_t max_streams_;
   std::uint16_t port_ = 0;
   std::vector<H2StreamPtr> requests_;

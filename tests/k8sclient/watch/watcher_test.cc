@@ -1,9 +1,6 @@
 // Watcher: the protocol, from a first view by pages or by stream to bookmarks, dead peers and renewals.
 #include <gmock/gmock.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
 #include <ostream>
 #include <set>
 #include <string>
@@ -20,6 +17,7 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
+  options.ns = "gpu";
   options.label_selector = *LabelSelector::parse("a=b");
   options.field_selector = FieldSelector::equals("metadata.name", "x");
   by_pages(listed(10, {"a", "b"}, "more"), listed(10, {"c"}),
@@ -35,6 +33,7 @@ TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
   EXPECT_EQ(asked(2, "resourceVersion"), "10");
   EXPECT_EQ(asked(2, "sendInitialEvents"), "");
   for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_THAT(transport.requests[i].path, testing::StartsWith("/api/v1/namespaces/gpu/nodes?"));
     EXPECT_EQ(asked(i, "labelSelector"), "a=b");
     EXPECT_EQ(asked(i, "fieldSelector"), "metadata.name=x");
   }
@@ -152,16 +151,6 @@ TEST_F(WatcherTest, a_stream_silent_past_the_bookmark_gap_is_dead_and_the_next_s
   EXPECT_NEAR(gap(2), 60 + 150, 0.01);
   EXPECT_EQ(asked(2, "resourceVersion"), "20");
   EXPECT_EQ(watcher->stats().bookmarks, 1U);
-}
-
-TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
-  by_pages(listed(1000, {"a"}), watched(), listed(900, {"b"}));  // A restored etcd: behind what was seen.
-  transport.then(watched());
-  start();
-  clock.run_for(3min);
-  EXPECT_THAT(names(), ElementsAre("b"));
-  EXPECT_THAT(errors, testing::Contains(HasSubstr("went back in time")));
-  EXPECT_EQ(watcher->stats().relists, 1U);
 }
 
 TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a_watch) {
@@ -289,25 +278,6 @@ INSTANTIATE_TEST_SUITE_P(rows, LossTest,
                                               one_object(2000, "b", 1000), 2},
                                          Loss{"it is gone meanwhile", kModified, page(2000, {}), 2}),
                          [](const auto& row) { return "row" + std::to_string(row.index); });
-
-TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
-  by_pages(listed(10, {"a"}), watched({{1s, event("ADDED", "b", 11)}}));
-  start();
-  Store<Thing> other_store;
-  StoreSink<Thing> other_sink(&other_store, project);
-  WatcherOptions other_options = options;
-  other_options.ns = "other";
-  Watcher other(&client, Gvr{"", "v1", "pods"}, other_options, &other_sink);
-  transport.then(listed(50, {"x"}), watched({{2s, event("DELETED", "x", 51)}}));
-  boost::asio::co_spawn(io, other.run(), boost::asio::detached);
-  clock.run_for(5s);
-  EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
-  EXPECT_TRUE(other_store.synced());
-  EXPECT_EQ(other_store.size(), 0U);
-  EXPECT_THAT(transport.requests.at(2).path, HasSubstr("/api/v1/namespaces/other/pods?"));
-  other.stop();
-  clock.run_ready();
-}
 
 }  // namespace
 }  // namespace k8s::test::watcher_test
