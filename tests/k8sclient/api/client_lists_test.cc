@@ -105,16 +105,6 @@ TEST_F(ClientTest, a_sink_can_end_a_list_with_its_own_error) {
 
 // --- Objects of tenants ---
 
-// How many objects each request asked for.
-std::vector<int> limits_of(const std::vector<HttpRequest>& requests) {
-  std::vector<int> out;
-  for (const HttpRequest& request : requests) {
-    const std::size_t at = request.path.find("limit=");
-    out.push_back(at == std::string::npos ? 0 : std::stoi(request.path.substr(at + 6)));
-  }
-  return out;
-}
-
 TEST_F(ClientTest, pages_have_fewer_objects_where_these_are_large_and_more_again_later) {
   ClientOptions small = options();
   small.max_page_bytes = 4000;
@@ -128,11 +118,17 @@ TEST_F(ClientTest, pages_have_fewer_objects_where_these_are_large_and_more_again
   Names names;
   EXPECT_TRUE(await(careful.list(kNodes, {}, &names)));
   EXPECT_THAT(names.names, ElementsAre("a", "a", "a", "a")) << "what was too large is asked for again";
-  EXPECT_THAT(limits_of(transport.requests), ElementsAre(100, 25, 6, 6, 12, 24));
+  const auto limit_of = [](const HttpRequest& request) {
+    EXPECT_THAT(request.path, HasSubstr("limit="));
+    return std::stoi(request.path.substr(request.path.find("limit=") + 6));
+  };
+  std::vector<int> limits;
+  for (const HttpRequest& request : transport.requests) limits.push_back(limit_of(request));
+  EXPECT_THAT(limits, ElementsAre(100, 25, 6, 6, 12, 24));
   for (const HttpRequest& request : transport.requests) EXPECT_EQ(request.max_body_bytes, 4000U);
   transport.then(padded(0, ""));
   EXPECT_TRUE(await(careful.list(kSets, {}, &names)));
-  EXPECT_EQ(limits_of(transport.requests).back(), 100) << "of another kind";
+  EXPECT_EQ(limit_of(transport.requests.back()), 100) << "of another kind";
 }
 
 TEST_F(ClientTest, an_object_that_is_too_large_is_named_and_the_list_goes_on_behind_it) {

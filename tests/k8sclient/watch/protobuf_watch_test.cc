@@ -49,20 +49,12 @@ std::string node(const std::string& name, const std::string& version) {
   return envelope("Node", message);
 }
 
-// "TYPE rv key" for each event, "error: message" at the end of a broken stream.
+// "TYPE rv name" for each event.
 std::vector<std::string> drain(WatchDecoder& decoder) {
-  std::vector<std::string> out;
-  while (auto next = decoder.next()) {
-    if (!*next) {
-      out.push_back("error: " + next->error().message);
-      break;
-    }
-    const WatchEvent& event = **next;
+  return test::drain(decoder, [](const WatchEvent& event) {
     const auto key = read_object_key(event.object);
-    out.push_back(std::string(to_string(event.type)) + " " + event.resource_version +
-                  (event.initial_events_end ? " end" : "") + (key ? " " + key->name : ""));
-  }
-  return out;
+    return key ? " " + key->name : "";
+  });
 }
 
 std::vector<std::string> decode(const std::string& bytes, std::size_t max_line = WatchDecoder::kDefaultMaxLine) {

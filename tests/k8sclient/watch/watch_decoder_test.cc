@@ -20,19 +20,9 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// "TYPE rv|object" for each event, "error: message" at the end of a broken stream.
+// "TYPE rv|object" for each event.
 std::vector<std::string> decode(WatchDecoder& decoder) {
-  std::vector<std::string> out;
-  while (auto next = decoder.next()) {
-    if (!*next) {
-      out.push_back("error: " + next->error().message);
-      break;
-    }
-    const WatchEvent& event = **next;
-    out.push_back(fmt::format("{} {}{}|{}", to_string(event.type), event.resource_version,
-                              event.initial_events_end ? " end" : "", event.object));
-  }
-  return out;
+  return drain(decoder, [](const WatchEvent& event) { return "|" + std::string(event.object); });
 }
 
 std::vector<std::string> decode_all(const std::string& bytes) {
@@ -202,6 +192,7 @@ struct Then {
   bool relist = false;
   WatchListVerdict verdict = WatchListVerdict::unchanged;
   bool maybe_absent = false;
+  bool back_in_time = false;
 };
 struct StepCase {
   const char* sentence;
@@ -222,6 +213,12 @@ Then backs_off(WatchState to, WatchListVerdict verdict = WatchListVerdict::uncha
 Then distrusts(WatchState to) {
   return {std::move(to), kNothing, kBackoff, true, true};
 }
+// Because the server went back in time, which the report says.
+Then went_back(WatchState to) {
+  Then out = distrusts(std::move(to));
+  out.back_in_time = true;
+  return out;
+}
 Then refused(WatchState to) {
   return {std::move(to), kNothing, WatchPause::refused, true};
 }
@@ -240,6 +237,7 @@ void check(const std::vector<StepCase>& cases) {
     EXPECT_EQ(out.emit, c.then.emit);
     EXPECT_EQ(out.pause, c.then.pause);
     EXPECT_EQ(out.report.has_value(), c.then.reported);
+    EXPECT_EQ(out.report && has_cause(*out.report, kBackInTimeCause), c.then.back_in_time);
     EXPECT_EQ(out.relist, c.then.relist);
     EXPECT_EQ(out.watch_list, c.then.verdict);
     EXPECT_EQ(out.maybe_absent, c.then.maybe_absent);
@@ -264,8 +262,8 @@ TEST(WatchMachine, lists_page_by_page) {
   check({
       {"a page with more to come", Listing{"", "3"}, PageRead{"10", "tok"}, Listing{"tok", "3"}},
       {"the last page", Listing{"tok", "3"}, PageRead{"10", ""}, InitListed{"10"}, WatchEmit::init_done},
-      {"a list behind what was seen is reported", Listing{"", "11"}, PageRead{"10", ""}, InitListed{"10"},
-       WatchEmit::init_done, kNone, true},
+      {"a list behind what was seen is reported", Listing{"", "11"}, PageRead{"10", ""},
+       Then{.to = InitListed{"10"}, .emit = WatchEmit::init_done, .reported = true, .back_in_time = true}},
       {"an expired token starts over", Listing{"tok", "3"}, failure(Reason::expired, 410), backs_off(Empty{"3"})},
       {"an unreadable page starts over", Listing{"tok", "3"}, failure(Reason::decode), backs_off(Empty{"3"})},
       {"503 asks for the same page again", Listing{"tok", "3"}, failure(Reason::unavailable, 503),
@@ -283,8 +281,8 @@ TEST(WatchMachine, streams_the_initial_view) {
       {"changed while streaming", InitialWatch{}, read(modified, "5"), InitialWatch{}, WatchEmit::init_apply},
       {"deleted while streaming", InitialWatch{}, read(deleted, "6"), InitialWatch{}, WatchEmit::init_remove},
       {"the end mark", InitialWatch{"3"}, read(bookmark, "7", true), Watching{"7", 0, true}, WatchEmit::init_done},
-      {"the end mark behind what was seen", InitialWatch{"30"}, read(bookmark, "7", true), Watching{"7", 0, true},
-       WatchEmit::init_done, kNone, true},
+      {"the end mark behind what was seen", InitialWatch{"30"}, read(bookmark, "7", true),
+       Then{.to = Watching{"7", 0, true}, .emit = WatchEmit::init_done, .reported = true, .back_in_time = true}},
       {"a server that ignores the request", InitialWatch{"3"}, read(bookmark, "7"), Empty{"3"}, kNothing, kNone, false,
        false, never},
       {"silence before the mark", InitialWatch{"3"}, Ended{30s, true}, Empty{"3"}, kNothing, kBackoff, false, false,
@@ -338,11 +336,13 @@ TEST(WatchMachine, relists_when_it_must) {
       {"410 at opening", InitListed{"7"}, failure(Reason::expired, 410), distrusts(Empty{"7"})},
       {"410 in the stream", Watching{"7"}, error_event(Reason::expired), distrusts(Empty{"7"})},
       {"an unreadable line", Watching{"7"}, failure(Reason::decode), distrusts(Empty{"7"})},
-      {"back in time", Watching{"10"}, read(modified, "9"), distrusts(Empty{"10"})},
-      {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), distrusts(Empty{"10"})},
+      {"back in time", Watching{"10"}, read(modified, "9"), went_back(Empty{"10"})},
+      {"a bookmark back in time", Watching{"10"}, read(bookmark, "9"), went_back(Empty{"10"})},
       {"the newest change is lost, and the server past its version", kDoubtful,
-       VersionRead{"90", NewestChange{"n", "7", "6"}}, distrusts(Empty{"8"})},
-      {"a deletion is lost", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6", true}}, distrusts(Empty{"8"})},
+       VersionRead{"90", NewestChange{"n", "7", "6"}}, went_back(Empty{"8"})},
+      {"the server is older than what was seen", Watching{"11", 0, false, true}, VersionRead{"10"},
+       went_back(Empty{"11"})},
+      {"a deletion is lost", kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6", true}}, went_back(Empty{"8"})},
       {"silence for longer than bookmarks take", Watching{"7"}, Ended{150s, true}, distrusts(Empty{"7"})},
       {"the last strike by an early end", Watching{"7", kMaxStrikes - 1}, Ended{50s, false}, distrusts(Empty{"7"})},
       {"the second refusal of a future version", InitListed{"7", kMostFutureVersions - 1}, of_the_future(),
@@ -350,21 +350,6 @@ TEST(WatchMachine, relists_when_it_must) {
       {"the last strike by a refusal", InitListed{"7", kMaxStrikes - 1}, failure(Reason::invalid, 400),
        distrusts(Empty{"7"})},
   });
-}
-
-TEST(WatchMachine, says_that_the_server_went_back_in_time) {
-  using enum WatchEventType;
-  const auto says_so = [](const WatchStep& step) { return step.report && has_cause(*step.report, kBackInTimeCause); };
-  EXPECT_TRUE(says_so(step(Listing{"", "11"}, PageRead{"10", ""})));
-  EXPECT_TRUE(says_so(step(InitialWatch{"11"}, read(bookmark, "10", true))));
-  EXPECT_TRUE(says_so(step(Watching{"11"}, read(modified, "10"))));
-  EXPECT_TRUE(says_so(step(Watching{"11", 0, false, true}, VersionRead{"10"})));
-  EXPECT_TRUE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6"}})));
-  EXPECT_TRUE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "6", true}})));
-  EXPECT_FALSE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", "89"}}))) << "it can be a later change";
-  EXPECT_FALSE(says_so(step(kDoubtful, VersionRead{"90", NewestChange{"n", "7", ""}}))) << "it can be deleted since";
-  EXPECT_FALSE(says_so(step(Listing{"", "11"}, PageRead{"11", ""})));
-  EXPECT_FALSE(says_so(step(InitListed{"11"}, failure(Reason::expired, 410))));
 }
 
 TEST(WatchMachine, keeps_its_place_when_the_failure_says_nothing_about_it) {

@@ -64,32 +64,32 @@ TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_
   EXPECT_FALSE(watcher->failing());
 }
 
-struct RareRetry {
-  int status;
-  const char* reason;
-  double least, most;  // Seconds from one attempt to the next.
-};
-struct RareRetryTest : WatcherTest, testing::WithParamInterface<RareRetry> {};
-
-TEST_P(RareRetryTest, what_only_somebody_can_mend_is_tried_again_at_spread_times) {
-  transport.otherwise(Answer::status_of(GetParam().status, GetParam().reason, "no"));
-  start();
-  clock.run_for(1h);
-  std::set<long> rounded;
-  std::optional<MonoTime> before;
-  for (std::size_t i = 0; i < transport.requests.size(); ++i) {
-    if (!transport.requests[i].path.starts_with("/api/v1/nodes")) continue;  // Discovery, after a 404.
-    const double waited =
-        before ? std::chrono::duration<double>(transport.times[i] - *before).count() : GetParam().least;
-    EXPECT_GE(waited, GetParam().least);
-    EXPECT_LE(waited, GetParam().most);
-    rounded.insert(std::lround(waited));
-    before = transport.times[i];
+TEST_F(WatcherTest, what_only_somebody_can_mend_is_tried_again_at_spread_times) {
+  const struct {
+    int status;
+    const char* reason;
+    double least, most;  // Seconds from one attempt to the next.
+  } cases[] = {{403, "Forbidden", 10, 30}, {404, "NotFound", 60, 90}};
+  for (const auto& c : cases) {
+    transport.requests.clear();
+    transport.times.clear();
+    transport.otherwise(Answer::status_of(c.status, c.reason, "no"));
+    start();
+    clock.run_for(1h);
+    std::set<long> rounded;
+    std::optional<MonoTime> before;
+    for (std::size_t i = 0; i < transport.requests.size(); ++i) {
+      if (!transport.requests[i].path.starts_with("/api/v1/nodes")) continue;  // Discovery, after a 404.
+      const double waited = before ? std::chrono::duration<double>(transport.times[i] - *before).count() : c.least;
+      EXPECT_GE(waited, c.least) << c.status;
+      EXPECT_LE(waited, c.most) << c.status;
+      rounded.insert(std::lround(waited));
+      before = transport.times[i];
+    }
+    EXPECT_GT(rounded.size(), 5U) << c.status;
+    stop();
   }
-  EXPECT_GT(rounded.size(), 5U);
 }
-INSTANTIATE_TEST_SUITE_P(reasons, RareRetryTest,
-                         testing::Values(RareRetry{403, "Forbidden", 10, 30}, RareRetry{404, "NotFound", 60, 90}));
 
 TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_again) {
   const Answer forbidden = Answer::status_of(403, "Forbidden", "no");
