@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/k8sclient/scripted_transport.h"
 
@@ -14,35 +16,26 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(StatusErrors, give_the_reason_that_the_caller_acts_on) {
-  const struct {
-    int code;
-    const char* status_reason;
-    Reason reason;
-  } cases[] = {
-      {404, "NotFound", Reason::not_found},
-      {409, "AlreadyExists", Reason::already_exists},
-      {409, "Conflict", Reason::conflict},
-      {409, "", Reason::conflict},
-      {410, "Expired", Reason::expired},
-      {410, "Gone", Reason::expired},
-      {410, "", Reason::expired},
-      {422, "Invalid", Reason::invalid},
-      {400, "BadRequest", Reason::invalid},
-      {405, "MethodNotAllowed", Reason::invalid},
-      {413, "RequestEntityTooLarge", Reason::invalid},
-      {415, "", Reason::invalid},
-      {403, "Forbidden", Reason::forbidden},
-      {401, "Unauthorized", Reason::unauthorized},
-      {429, "TooManyRequests", Reason::too_many_requests},
-      {504, "Timeout", Reason::timeout},
-      {500, "ServerTimeout", Reason::unavailable},
-      {500, "InternalError", Reason::unavailable},
-      {503, "ServiceUnavailable", Reason::unavailable},
-      {502, "", Reason::unavailable},
-      {504, "", Reason::timeout},
-      {301, "", Reason::invalid},
+  const std::pair<Reason, std::vector<std::pair<int, const char*>>> cases[] = {
+      {Reason::not_found, {{404, "NotFound"}}},
+      {Reason::already_exists, {{409, "AlreadyExists"}}},
+      {Reason::conflict, {{409, "Conflict"}, {409, ""}}},
+      {Reason::expired, {{410, "Expired"}, {410, "Gone"}, {410, ""}}},
+      {Reason::invalid,
+       {{422, "Invalid"},
+        {400, "BadRequest"},
+        {405, "MethodNotAllowed"},
+        {413, "RequestEntityTooLarge"},
+        {415, ""},
+        {301, ""}}},
+      {Reason::forbidden, {{403, "Forbidden"}}},
+      {Reason::unauthorized, {{401, "Unauthorized"}}},
+      {Reason::too_many_requests, {{429, "TooManyRequests"}}},
+      {Reason::timeout, {{504, "Timeout"}, {504, ""}}},
+      {Reason::unavailable, {{500, "ServerTimeout"}, {500, "InternalError"}, {503, "ServiceUnavailable"}, {502, ""}}},
   };
-  for (const auto& c : cases) EXPECT_EQ(reason_of(c.code, c.status_reason), c.reason) << c.code << c.status_reason;
+  for (const auto& [reason, answers] : cases)
+    for (const auto& [code, text] : answers) EXPECT_EQ(reason_of(code, text), reason) << code << text;
 }
 
 TEST(StatusErrors, keep_their_causes_for_programs) {
