@@ -26,25 +26,29 @@ class MovedClock final : public Clock {
 
 class RotationTest : public TransportTest {
  protected:
-  RotationTest() { std::filesystem::create_directories(folder_); }
+  RotationTest() {
+    std::filesystem::create_directories(folder_);
+    peer.on_request = echo;
+  }
   ~RotationTest() override { std::filesystem::remove_all(folder_); }
   std::string file(const std::string& name, const std::string& text) const {
     const std::string path = (folder_ / name).string();
     std::ofstream(path) << text;
     return path;
   }
-  void connect_moved(Connection connection) {
+  // By the clock that is moved by hand, with the CA in a file.
+  void connect_moved() {
+    auto connection = connection_to(peer.url());
+    connection.ca_file = file("ca.crt", connection.ca_pem);
     transport = make_curl_transport(io.get_executor(), std::move(connection), &moved, {.stats = stats});
   }
   MovedClock moved{clock.get()};
 
- private:
   std::filesystem::path folder_ =
       std::filesystem::temp_directory_path() / ("k8sclient-rotation-" + std::to_string(getpid()));
 };
 
 TEST_F(RotationTest, ACaReplacedInItsFileIsUsedByTheRequestThatTheOldOneFailed) {
-  peer.on_request = echo;
   auto connection = connection_to(peer.url());
   connection.ca_pem = TestAuthority("old CA").ca_pem();
   connection.ca_file = file("ca.crt", connection.ca_pem);
@@ -56,10 +60,7 @@ TEST_F(RotationTest, ACaReplacedInItsFileIsUsedByTheRequestThatTheOldOneFailed) 
 }
 
 TEST_F(RotationTest, ACaReplacedInItsFileJudgesNewConnectionsWithinAMinute) {
-  peer.on_request = echo;
-  auto connection = connection_to(peer.url());
-  connection.ca_file = file("ca.crt", connection.ca_pem);
-  connect_moved(connection);
+  connect_moved();
   HttpRequest lease = get("/lease");
   lease.channel = Channel::lease;
   ASSERT_TRUE(send(get("/x")));
@@ -74,15 +75,12 @@ TEST_F(RotationTest, ACaReplacedInItsFileJudgesNewConnectionsWithinAMinute) {
 }
 
 TEST_F(RotationTest, AFileThatIsGoneOrEmptyLeavesTheLastCertificateInUse) {
-  peer.on_request = echo;
-  auto connection = connection_to(peer.url());
-  connection.ca_file = file("ca.crt", connection.ca_pem);
-  connect_moved(connection);
+  connect_moved();
   ASSERT_TRUE(send(get("/x")));
   file("ca.crt", "");
   moved.ahead += kTlsFilePeriod;
   EXPECT_TRUE(send(get("/x")));
-  std::filesystem::remove(connection.ca_file);
+  std::filesystem::remove(folder_ / "ca.crt");
   moved.ahead += kTlsFilePeriod;
   EXPECT_TRUE(send(get("/x")));
   EXPECT_EQ(stats->connections_opened, 1U);
