@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sourced by the scripts of this folder: checks that count, and processes that never outlive the script.
+# Sourced by the scripts of this folder and of image: checks that count, and processes that never outlive the script.
 # shellcheck shell=bash
 #
 #   check SENTENCE COMMAND...     runs the command in a subshell with -e, prints one line, counts; its output is shown

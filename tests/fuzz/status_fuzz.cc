@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 
 #include "k8sclient/api/status.h"

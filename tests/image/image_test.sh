@@ -18,7 +18,9 @@ source ./dev --as-library
 said=$("$here/base.sh") || { status=$?; echo "$said"; exit "$status"; }
 read -r storage driver base <<<"$said"
 
-work=$(mktemp -d)
+# shellcheck source=../conformance/checks.sh
+source tests/conformance/checks.sh
+
 image=localhost/gpu-sharing-operator:test-$$
 export BUILDAH_ISOLATION=chroot
 engine() { buildah --root "$storage" --runroot "$work/run" --storage-driver "$driver" "$@"; }
@@ -27,36 +29,17 @@ tidy() {
   ((${#containers[@]} == 0)) || engine rm "${containers[@]}" >/dev/null 2>&1 || true
   engine rmi "$image" >/dev/null 2>&1 || true
   engine rmi --prune >/dev/null 2>&1 || true
-  rm -rf "$work"
 }
-trap tidy EXIT
-trap 'exit 130' INT TERM
-
-passed=0 failed=0
-# check NAME COMMAND…: counts whether the command succeeds.
-check() {
-  local name=$1 log=$work/check.log; shift
-  if "$@" >"$log" 2>&1; then
-    passed=$((passed + 1))
-    echo "ok $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED $name"
-    tail -n 40 "$log"
-  fi
-}
-
-pinned() { grep -qxE 'ARG BUILD_BASE=debian:bookworm-[0-9]{8}(-slim)?@sha256:[0-9a-f]{64}' Dockerfile; }
-
-# Sets $container to a new one of an image; the test removes it at its end.
-start() {
+# Sets $container to a new one of an image.
+container_of() {
   container=$(engine from --pull-never "$1")
   containers+=("$container")
 }
 
+pinned() { grep -qxE 'ARG BUILD_BASE=debian:bookworm-[0-9]{8}(-slim)?@sha256:[0-9a-f]{64}' Dockerfile; }
+
 # The package lists of the base are enough: nothing is fetched.
 packages_exist() {
-  start "$base"
   engine run "$container" -- apt-get install --simulate --no-install-recommends "${IMAGE_PACKAGES[@]}" "${BUILD_PACKAGES[@]}" \
     "${SPEED_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
 }
@@ -116,12 +99,13 @@ is_what_dev_image_writes() {
 }
 
 check "the Dockerfile's base does not float" pinned
+container_of "$base"
 check "each package of the C++ build can be installed on the base" packages_exist
 check "the build context is made" make_context
 check "the Dockerfile builds" build_image
 if engine inspect --type image "$image" >/dev/null 2>&1; then
   check "user, entry point and command are the fixed ones" is_configured
-  start "$image"
+  container_of "$image"
   root=$(engine mount "$container")
   mkdir "$root/data"
   printf 'version: v1\nsharing:\n  mps:\n    resources:\n    - {name: nvidia.com/gpu, replicas: %s}\n' 4 >"$root/data/good.yaml"
@@ -133,5 +117,4 @@ if engine inspect --type image "$image" >/dev/null 2>&1; then
   check "no shell, no package manager, no program with the rights of another user" has_no_shell
   check "the root filesystem is that of ./dev image" is_what_dev_image_writes
 fi
-printf '%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+close_checks

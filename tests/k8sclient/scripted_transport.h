@@ -7,6 +7,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <concepts>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -72,7 +73,8 @@ class ScriptedTransport final : public Transport {
   using Handler = std::function<Answer(const HttpRequest&)>;
   explicit ScriptedTransport(Clock* clock, Handler handler = nullptr) : clock_(clock), handler_(std::move(handler)) {}
 
-  void then(Answer answer) { script_.push_back(std::move(answer)); }
+  // What is answered next, one after the other.
+  void then(std::same_as<Answer> auto... answers) { (script_.push_back(std::move(answers)), ...); }
   // What is answered when the script has ended; without it, a request fails the test.
   void otherwise(Answer answer) { default_ = std::move(answer); }
 

@@ -2,9 +2,11 @@
 #include "k8sclient/api/status.h"
 
 #include <fmt/format.h>
-#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/k8sclient/scripted_transport.h"
 
@@ -14,35 +16,26 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(StatusErrors, give_the_reason_that_the_caller_acts_on) {
-  const struct {
-    int code;
-    const char* status_reason;
-    Reason reason;
-  } cases[] = {
-      {404, "NotFound", Reason::not_found},
-      {409, "AlreadyExists", Reason::already_exists},
-      {409, "Conflict", Reason::conflict},
-      {409, "", Reason::conflict},
-      {410, "Expired", Reason::expired},
-      {410, "Gone", Reason::expired},
-      {410, "", Reason::expired},
-      {422, "Invalid", Reason::invalid},
-      {400, "BadRequest", Reason::invalid},
-      {405, "MethodNotAllowed", Reason::invalid},
-      {413, "RequestEntityTooLarge", Reason::invalid},
-      {415, "", Reason::invalid},
-      {403, "Forbidden", Reason::forbidden},
-      {401, "Unauthorized", Reason::unauthorized},
-      {429, "TooManyRequests", Reason::too_many_requests},
-      {504, "Timeout", Reason::timeout},
-      {500, "ServerTimeout", Reason::unavailable},
-      {500, "InternalError", Reason::unavailable},
-      {503, "ServiceUnavailable", Reason::unavailable},
-      {502, "", Reason::unavailable},
-      {504, "", Reason::timeout},
-      {301, "", Reason::invalid},
+  const std::pair<Reason, std::vector<std::pair<int, const char*>>> cases[] = {
+      {Reason::not_found, {{404, "NotFound"}}},
+      {Reason::already_exists, {{409, "AlreadyExists"}}},
+      {Reason::conflict, {{409, "Conflict"}, {409, ""}}},
+      {Reason::expired, {{410, "Expired"}, {410, "Gone"}, {410, ""}}},
+      {Reason::invalid,
+       {{422, "Invalid"},
+        {400, "BadRequest"},
+        {405, "MethodNotAllowed"},
+        {413, "RequestEntityTooLarge"},
+        {415, ""},
+        {301, ""}}},
+      {Reason::forbidden, {{403, "Forbidden"}}},
+      {Reason::unauthorized, {{401, "Unauthorized"}}},
+      {Reason::too_many_requests, {{429, "TooManyRequests"}}},
+      {Reason::timeout, {{504, "Timeout"}, {504, ""}}},
+      {Reason::unavailable, {{500, "ServerTimeout"}, {500, "InternalError"}, {503, "ServiceUnavailable"}, {502, ""}}},
   };
-  for (const auto& c : cases) EXPECT_EQ(reason_of(c.code, c.status_reason), c.reason) << c.code << c.status_reason;
+  for (const auto& [reason, answers] : cases)
+    for (const auto& [code, text] : answers) EXPECT_EQ(reason_of(code, text), reason) << code << text;
 }
 
 TEST(StatusErrors, keep_their_causes_for_programs) {
@@ -100,41 +93,28 @@ TEST(StatusErrors, quote_a_body_that_is_no_status_and_survive_any) {
   EXPECT_EQ(error_from_answer(0, R"({"kind":"Status","code":410,"reason":"Expired"})", "", "x").http_status, 410);
 }
 
-struct PageCase {
-  const char* name;
-  int status;
-  const char* body;
-  const char* words;
-};
-
-class Pages : public testing::TestWithParam<PageCase> {};
-
-// A proxy between a person and the API server.
-TEST_P(Pages, AreToldByTheirTitleOrFirstWords) {
-  const std::string about = " (an HTML page: of a proxy or load balancer, not of the API server)";
-  EXPECT_EQ(error_from_answer(GetParam().status, GetParam().body, "", "list nodes").message,
-            fmt::format("list nodes: HTTP {}: {}", GetParam().status, GetParam().words) + about);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    StatusErrors, Pages,
-    testing::Values(PageCase{"OfNginx", 502,
-                             "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad "
-                             "Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n",
-                             "Bad Gateway"},
-                    PageCase{"ByItsHeading", 503,
-                             "<!DOCTYPE html><HTML><body><H1 class=\"x\">No <b>backend</b></H1>text</body>",
-                             "No backend"},
-                    PageCase{"ByItsWords", 404,
-                             "\n<html><style>p {color: red}</style><script>a<b</script><p>wrong   door</p>",
-                             "wrong door"},
-                    PageCase{"CutShort", 502, "<html><head><title>Sorry, we are", "Sorry, we are"},
-                    PageCase{"WithinATag", 502, "<html><p>busy<p", "busy"}),
-    [](const auto& param) { return param.param.name; });
-
-TEST(StatusErrors, AnHtmlPageWithoutWordsIsNamed) {
-  EXPECT_EQ(error_from_answer(502, "<html></html>", "", "x").message,
-            "x: HTTP 502: (an HTML page: of a proxy or load balancer, not of the API server)");
+// Of a proxy between a person and the API server.
+TEST(StatusErrors, tell_an_html_page_by_its_title_or_first_words) {
+  const struct {
+    int status;
+    const char* body;
+    const char* words;
+  } cases[] = {
+      {502,
+       "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad "
+       "Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n",
+       "Bad Gateway "},
+      {503, "<!DOCTYPE html><HTML><body><H1 class=\"x\">No <b>backend</b></H1>text</body>", "No backend "},
+      {404, "\n<html><style>p {color: red}</style><script>a<b</script><p>wrong   door</p>", "wrong door "},
+      {502, "<html><head><title>Sorry, we are", "Sorry, we are "},
+      {502, "<html><p>busy<p", "busy "},
+      {502, "<html></html>", ""},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(error_from_answer(c.status, c.body, "", "list nodes").message,
+              fmt::format("list nodes: HTTP {}: {}(an HTML page: of a proxy or load balancer, not of the API server)",
+                          c.status, c.words));
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include <boost/asio/detached.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -33,11 +32,24 @@ std::string plugin() {
   return std::getenv("K8SCLIENT_EXEC_PLUGIN");
 }
 
+// Runs the plugin for real below a clock whose now() and monotonic() are moved by hand.
+struct HandClock final : Clock {
+  explicit HandClock(Clock* real) : real_clock(real) {}
+  WallTime now() const override { return wall; }
+  MonoTime monotonic() const override { return real_clock->monotonic() + passed; }
+  boost::asio::awaitable<void> sleep_until(MonoTime deadline) override { return real_clock->sleep_until(deadline); }
+  std::unique_ptr<Signal> make_signal() override { return real_clock->make_signal(); }
+  Clock* real_clock;
+  WallTime wall = *parse_rfc3339("2026-01-01T00:00:00Z");
+  Duration passed{0};  // Beside real time, as monotonic() counts it.
+};
+
 // Real processes need real waiting: the io_context runs with the real clock until the coroutine ends. Where simulated
 // time is used, it stands still while a process runs.
 struct ExecTest : testing::Test {
   boost::asio::io_context io;
   std::unique_ptr<Clock> clock = make_real_clock(io.get_executor());
+  HandClock hand{clock.get()};
   std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("k8sclient-exec-" + std::to_string(getpid()) + "-" +
                                                 testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -55,19 +67,40 @@ struct ExecTest : testing::Test {
     io.run();
     return std::move(out).value_or(T{});
   }
-  std::shared_ptr<CredentialSource> source(std::vector<std::string> args, std::string program = plugin()) {
+  std::shared_ptr<CredentialSource> source(std::vector<std::string> args, Clock* by, std::string program = plugin()) {
     ExecConfig config;
     config.api_version = kV1;
     config.command = std::move(program);
     config.args = std::move(args);
     config.install_hint = "Install it from the vendor";
-    return make_exec_credential(config, clock.get());
+    return make_exec_credential(config, by);
   }
-  std::string failure(std::vector<std::string> args) {
-    const auto token = await(source(std::move(args))->token(MonoTime::never()));
+  std::shared_ptr<CredentialSource> source(std::vector<std::string> args) {
+    return source(std::move(args), clock.get());
+  }
+  // By the clock that is moved by hand, with credentials that last until one o'clock.
+  std::shared_ptr<CredentialSource> until_one(const std::string& what) {
+    return source({what, (folder / "runs").string(), "2026-01-01T01:00:00Z"}, &hand);
+  }
+  std::size_t runs() const { return text_of("runs").size() / 4; }
+  Result<std::string> token_of(const std::shared_ptr<CredentialSource>& of) {
+    return await(of->token(MonoTime::never()));
+  }
+  // Its token as soon as it is there, whatever still runs then.
+  Result<std::string> next_token(CredentialSource& of, MonoTime deadline = MonoTime::never()) {
+    std::optional<Result<std::string>> got;
+    boost::asio::co_spawn(io, of.token(deadline), [&](std::exception_ptr, Result<std::string> token) { got = token; });
+    io.restart();
+    while (!got && io.run_one() > 0) {
+    }
+    return got.value_or(fail(Reason::transport, "nothing happens any more"));
+  }
+  std::string failure(const std::shared_ptr<CredentialSource>& of) {
+    const auto token = token_of(of);
     EXPECT_FALSE(token);
     return token ? "" : token.error().message;
   }
+  std::string failure(std::vector<std::string> args) { return failure(source(std::move(args))); }
   std::string text_of(const std::string& name) const {
     std::ostringstream out;
     out << std::ifstream(folder / name).rdbuf();
@@ -76,15 +109,15 @@ struct ExecTest : testing::Test {
 };
 
 TEST_F(ExecTest, a_plugin_gives_token_and_client_certificate) {
-  EXPECT_EQ(await(source({"token", "abc"})->token(MonoTime::never())).value(), "abc");
+  EXPECT_EQ(token_of(source({"token", "abc"})), "abc");
   const auto with_cert = source({"status", R"("clientCertificateData":"CERT","clientKeyData":"KEY")"});
-  EXPECT_EQ(await(with_cert->token(MonoTime::never())).value(), "");
+  EXPECT_EQ(token_of(with_cert).value(), "");
   EXPECT_EQ(with_cert->client_cert_pem(), "CERT");
   EXPECT_EQ(with_cert->client_key_pem(), "KEY");
 }
 
 TEST_F(ExecTest, arguments_reach_the_plugin_untouched_by_any_shell) {
-  EXPECT_EQ(await(source({"token", "$(id);`id`|&*'>x"})->token(MonoTime::never())).value(), "$(id);`id`|&*'>x");
+  EXPECT_EQ(token_of(source({"token", "$(id);`id`|&*'>x"})), "$(id);`id`|&*'>x");
   EXPECT_FALSE(std::filesystem::exists("x"));
 }
 
@@ -103,7 +136,7 @@ TEST_F(ExecTest, the_plugin_sees_the_cluster_its_environment_and_nothing_of_the_
   ASSERT_TRUE(config) << config.error().message;
   const auto connection = connection_from(*config, "", clock.get());
   ASSERT_TRUE(connection) << connection.error().message;
-  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "clean");
+  EXPECT_EQ(token_of(connection->credentials).value(), "clean");
   const std::string seen = text_of("seen");
   const json info = json::parse(seen.substr(0, seen.find('\n')));
   EXPECT_EQ(info["apiVersion"], kV1);
@@ -125,7 +158,7 @@ TEST_F(ExecTest, a_relative_command_is_found_beside_its_kubeconfig) {
   const auto config = load_kubeconfig({file}, MissingFile::error);
   const auto connection = connection_from(*config, "", clock.get());
   ASSERT_TRUE(connection) << connection.error().message;
-  EXPECT_EQ(await(connection->credentials->token(MonoTime::never())).value(), "x");
+  EXPECT_EQ(token_of(connection->credentials).value(), "x");
 }
 
 TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
@@ -134,42 +167,37 @@ TEST_F(ExecTest, failures_say_what_the_plugin_said_and_never_what_it_printed) {
   EXPECT_THAT(failure({"die"}), HasSubstr("was ended by signal 6"));
   EXPECT_THAT(failure({"flood"}), HasSubstr("printed too much"));
   EXPECT_THAT(failure({"print", "{\"secret-token\""}), AllOf(HasSubstr("not a JSON object"), Not(HasSubstr("secret"))));
-  EXPECT_THAT(failure({}), HasSubstr("not a JSON object"));
-  const auto missing = await(source({}, "/no/such/plugin")->token(MonoTime::never()));
+  EXPECT_THAT(failure(source({})), HasSubstr("not a JSON object"));
+  const auto missing = token_of(source({}, clock.get(), "/no/such/plugin"));
   EXPECT_EQ(missing.error().reason, Reason::unauthorized);
   EXPECT_THAT(missing.error().message,
               AllOf(HasSubstr("cannot run /no/such/plugin: No such file"), HasSubstr("Install it from the vendor")));
-  EXPECT_THAT(await(source({}, "/etc/passwd")->token(MonoTime::never())).error().message,
-              HasSubstr("Permission denied"));
+  EXPECT_THAT(failure(source({}, clock.get(), "/etc/passwd")), HasSubstr("Permission denied"));
 }
 
 TEST_F(ExecTest, a_bare_command_is_looked_up_in_path) {
-  EXPECT_THAT(await(source({}, "true")->token(MonoTime::never())).error().message, HasSubstr("not a JSON object"));
+  EXPECT_THAT(failure(source({}, clock.get(), "true")), HasSubstr("not a JSON object"));
 }
 
 TEST_F(ExecTest, a_child_that_keeps_the_pipes_open_delays_nothing_and_is_killed) {
-  EXPECT_EQ(await(source({"orphan"})->token(MonoTime::never())).value(), "tok");
+  EXPECT_EQ(token_of(source({"orphan"})).value(), "tok");
 }
 
 TEST(ExecOutput, must_be_an_exec_credential_of_the_asked_version) {
+  const std::string begin = R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1")";
   const struct {
     std::string status;
     const char* message;
   } cases[] = {
       {R"({"kind":"Pod"})", "kind \"Pod\", expected ExecCredential"},
       {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1beta1"})", "the kubeconfig says"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1"})", "has no status"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{}})", "neither token nor"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":1}})",
-       "neither token nor"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"clientKeyData":"k"}})",
-       "must have both"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\r\nX: y"}})",
-       "white space"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a\u0000b"}})",
-       "control characters"},
-      {R"({"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a","expirationTimestamp":"soon"}})",
-       "\"soon\" is not an RFC 3339 time"},
+      {begin + "}", "has no status"},
+      {begin + R"(,"status":{}})", "neither token nor"},
+      {begin + R"(,"status":{"token":1}})", "neither token nor"},
+      {begin + R"(,"status":{"clientKeyData":"k"}})", "must have both"},
+      {begin + R"(,"status":{"token":"a\r\nX: y"}})", "white space"},
+      {begin + R"(,"status":{"token":"a\u0000b"}})", "control characters"},
+      {begin + R"(,"status":{"token":"a","expirationTimestamp":"soon"}})", "\"soon\" is not an RFC 3339 time"},
       {"[]", "not a JSON object"},
   };
   for (const auto& c : cases) {
@@ -192,59 +220,23 @@ TEST_F(SimulatedExecTest, a_plugin_over_its_time_limit_is_killed_with_its_childr
   EXPECT_EQ(seconds(), 60);
 }
 
-// Runs the plugin for real below a clock whose now() and monotonic() are moved by hand.
-struct HandClock final : Clock {
-  HandClock(Clock* real, WallTime start) : real_clock(real), wall(start) {}
-  WallTime now() const override { return wall; }
-  MonoTime monotonic() const override { return real_clock->monotonic() + passed; }
-  boost::asio::awaitable<void> sleep_until(MonoTime deadline) override { return real_clock->sleep_until(deadline); }
-  std::unique_ptr<Signal> make_signal() override { return real_clock->make_signal(); }
-  Clock* real_clock;
-  WallTime wall;
-  Duration passed{0};  // Beside real time, as monotonic() counts it.
-};
-
-boost::asio::awaitable<void> ask(CredentialSource* source, int* answered) {
-  const Result<std::string> token = co_await source->token(MonoTime::never());
-  if (token && *token == "tok") ++*answered;
-}
-
 TEST_F(ExecTest, one_run_serves_everybody_until_it_expires_or_is_refused) {
-  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
-  ExecConfig config;
-  config.api_version = kV1;
-  config.command = plugin();
-  config.args = {"count", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
-  const auto shared = make_exec_credential(config, &hand);
-  const auto runs = [this] { return text_of("runs").size() / 4; };
+  const auto shared = until_one("numbered");
   int answered = 0;
-  for (int i = 0; i < 10; ++i) boost::asio::co_spawn(io, ask(shared.get(), &answered), boost::asio::detached);
+  for (int i = 0; i < 10; ++i) {
+    boost::asio::co_spawn(
+        io, shared->token(MonoTime::never()),
+        [&](std::exception_ptr, const Result<std::string>& token) { answered += token == "token-1"; });
+  }
   io.run();
   EXPECT_EQ(answered, 10);
   EXPECT_EQ(runs(), 1U) << "concurrent requests share one run";
   hand.wall += 58min;
-  ASSERT_TRUE(await(shared->token(MonoTime::never())));
-  EXPECT_EQ(runs(), 1U);
+  EXPECT_EQ(token_of(shared), "token-1");
   shared->invalidate();
-  ASSERT_TRUE(await(shared->token(MonoTime::never())));
-  EXPECT_EQ(runs(), 2U) << "a 401 runs it again";
+  EXPECT_EQ(token_of(shared), "token-2") << "a 401 has refused the first one";
   hand.wall += 2min;
-  ASSERT_TRUE(await(shared->token(MonoTime::never())));
-  EXPECT_EQ(runs(), 3U) << "so does its expiry";
-}
-
-TEST_F(ExecTest, a_token_that_has_expired_or_was_refused_is_not_sent_again) {
-  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
-  ExecConfig config;
-  config.api_version = kV1;
-  config.command = plugin();
-  config.args = {"numbered", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
-  const auto shared = make_exec_credential(config, &hand);
-  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-1");
-  shared->invalidate();
-  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-2") << "a 401 has refused the first one";
-  hand.wall += 60min;
-  EXPECT_EQ(await(shared->token(MonoTime::never())), "token-3") << "the second one has expired";
+  EXPECT_EQ(token_of(shared), "token-3") << "the second one has expired";
 }
 
 TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
@@ -261,81 +253,43 @@ TEST_F(ExecTest, callers_that_waited_for_a_failing_run_fail_with_it) {
 }
 
 TEST_F(ExecTest, a_credential_near_its_end_is_used_on_while_the_plugin_makes_the_next) {
-  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
-  ExecConfig config;
-  config.api_version = kV1;
-  config.command = plugin();
-  config.args = {"once", (folder / "runs").string(), "2026-01-01T01:00:00Z"};  // Hangs from the second run on.
-  auto shared = make_exec_credential(config, &hand);
-  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  auto shared = until_one("once");  // Hangs from the second run on.
+  ASSERT_TRUE(token_of(shared));
   hand.wall += 59min;
-  for (int i = 0; i < 3; ++i) {
-    std::optional<Result<std::string>> got;
-    boost::asio::co_spawn(io, shared->token(MonoTime::never()),
-                          [&](std::exception_ptr, Result<std::string> token) { got = std::move(token); });
-    io.restart();
-    while (!got && io.run_one() > 0) {
-    }
-    ASSERT_TRUE(got.has_value());
-    EXPECT_EQ(got->value(), "tok");
-  }
-  while (text_of("runs").size() < 8) std::this_thread::yield();  // Until the second process has begun.
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next_token(*shared), "token-1");
+  while (runs() < 2) std::this_thread::yield();  // Until the second process has begun.
   shared.reset();
   io.restart();
   io.run();
-  EXPECT_EQ(text_of("runs"), "run\nrun\n") << "one run, not one a request";
+  EXPECT_EQ(runs(), 2U) << "one run, not one a request";
 }
 
 // Every request of a fleet asks for a token.
 TEST_F(ExecTest, a_plugin_that_fails_is_run_ever_more_seldom) {
-  HandClock hand(clock.get(), *parse_rfc3339("2026-01-01T00:00:00Z"));
-  ExecConfig config;
-  config.api_version = kV1;
-  config.command = plugin();
-  config.args = {"fails_later", (folder / "runs").string(), "2026-01-01T01:00:00Z"};
-  const auto shared = make_exec_credential(config, &hand);
-  const auto runs = [this] { return text_of("runs").size() / 4; };
-  ASSERT_TRUE(await(shared->token(MonoTime::never())));
+  const auto shared = until_one("fails_later");
+  ASSERT_TRUE(token_of(shared));
   hand.wall += 59min;
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(await(shared->token(MonoTime::never())).value(), "tok") << "still good";
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(token_of(shared), "token-1") << "still good";
   EXPECT_EQ(runs(), 2U) << "the renewal failed, and is not tried again at once";
   hand.wall += 1min;
-  const auto expired = await(shared->token(MonoTime::never()));
-  ASSERT_FALSE(expired);
-  EXPECT_THAT(expired.error().message, AllOf(HasSubstr("exit code 3"), HasSubstr("is run again after")));
+  EXPECT_THAT(failure(shared), AllOf(HasSubstr("exit code 3"), HasSubstr("is run again after")));
   EXPECT_EQ(runs(), 2U);
-  std::vector<std::size_t> after_a_minute_each;
-  for (int minute = 0; minute < 8; ++minute) {
+  for (std::size_t minute = 1; minute <= 8; ++minute) {
     hand.passed += 61s;
-    for (int i = 0; i < 5; ++i) EXPECT_FALSE(await(shared->token(MonoTime::never())));
-    after_a_minute_each.push_back(runs());
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(token_of(shared));
+    EXPECT_EQ(runs(), 2 + minute) << "once a minute, not once a request";
   }
-  EXPECT_EQ(after_a_minute_each, (std::vector<std::size_t>{3, 4, 5, 6, 7, 8, 9, 10}))
-      << "once a minute, not once a request";
 }
 
 TEST_F(ExecTest, a_caller_whose_deadline_passes_leaves_the_plugin_to_the_next_one) {
-  ExecConfig config;
-  config.api_version = kV1;
-  config.command = plugin();
-  config.args = {"wait_for", (folder / "go").string(), (folder / "runs").string()};
-  const auto slow = make_exec_credential(config, clock.get());
-  std::optional<Result<std::string>> first;
-  std::optional<Result<std::string>> second;
-  boost::asio::co_spawn(io, slow->token(clock->monotonic() + 1ms),
-                        [&](std::exception_ptr, Result<std::string> token) { first = std::move(token); });
-  while (!first && io.run_one() > 0) {
-  }
-  ASSERT_FALSE(first->has_value());
-  EXPECT_EQ(first->error().reason, Reason::timeout);
-  EXPECT_THAT(first->error().message, AllOf(HasSubstr(plugin()), HasSubstr("is still running")));
-  boost::asio::co_spawn(io, slow->token(MonoTime::never()),
-                        [&](std::exception_ptr, Result<std::string> token) { second = std::move(token); });
+  const auto slow = source({"wait_for", (folder / "go").string(), (folder / "runs").string()});
+  const auto first = next_token(*slow, clock->monotonic() + 1ms);
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().reason, Reason::timeout);
+  EXPECT_THAT(first.error().message, AllOf(HasSubstr(plugin()), HasSubstr("is still running")));
   std::ofstream(folder / "go") << "go";
-  while (!second && io.run_one() > 0) {
-  }
-  EXPECT_EQ(second->value(), "tok");
-  EXPECT_EQ(text_of("runs"), "run\n") << "both callers shared one run";
+  EXPECT_EQ(next_token(*slow), "tok");
+  EXPECT_EQ(runs(), 1U) << "both callers shared one run";
 }
 
 TEST_F(ExecTest, a_plugin_ends_with_its_source) {

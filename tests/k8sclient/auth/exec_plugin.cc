@@ -28,30 +28,17 @@ int main(int argc, char** argv) {
   const std::string second = argc > 2 ? argv[2] : "";
   if (what == "token") print_credential("\"token\":\"" + second + "\"");
   if (what == "status") print_credential(second);
-  if (what == "count") {  // count FILE EXPIRATION
+  // WHAT FILE EXPIRATION: every run has a token of its own, token-1 first; FILE gets a line for each.
+  const bool again = std::ifstream(second).good();
+  if (what == "numbered" || what == "once" || what == "fails_later") {
     note_run(second.c_str());
-    const std::string expires = argc > 3 ? argv[3] : "";
-    print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + expires + "\"");
-  }
-  if (what == "numbered") {  // numbered FILE EXPIRATION: every run has a token of its own, token-1 first
-    note_run(second.c_str());
+    if (again && what == "once") sleep(1000);      // Only the first run ends.
+    if (again && what == "fails_later") return 3;  // Only the first run has a credential.
     std::ifstream runs(second);
     int number = 0;
     for (std::string line; std::getline(runs, line);) ++number;
     print_credential("\"token\":\"token-" + std::to_string(number) + "\",\"expirationTimestamp\":\"" +
                      std::string(argc > 3 ? argv[3] : "") + "\"");
-  }
-  if (what == "once") {  // once FILE EXPIRATION: as count, but only the first run ends
-    const bool again = std::ifstream(second).good();
-    note_run(second.c_str());
-    if (again) sleep(1000);
-    print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + std::string(argc > 3 ? argv[3] : "") + "\"");
-  }
-  if (what == "fails_later") {  // fails_later FILE EXPIRATION: as count, but only the first run has a credential
-    const bool again = std::ifstream(second).good();
-    note_run(second.c_str());
-    if (again) return 3;
-    print_credential("\"token\":\"tok\",\"expirationTimestamp\":\"" + std::string(argc > 3 ? argv[3] : "") + "\"");
   }
   if (what == "wait_for") {  // wait_for FILE RUNS: until the file is there
     note_run(argc > 3 ? argv[3] : "");

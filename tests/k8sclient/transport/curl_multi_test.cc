@@ -5,21 +5,17 @@
 
 #include "k8sclient/transport/curl_multi.h"
 #include "k8sclient/value/error.h"
-#include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
 namespace k8s::test::curl_multi_test {
 namespace {
 
-class MultiTest : public TransportTest {
- protected:
-  static std::string url_of(const TcpServer& server) { return "http://127.0.0.1:" + std::to_string(server.port()); }
-};
+class MultiTest : public TransportTest {};
 
 class CountingTransfer : public CurlTransfer {
  public:
-  explicit CountingTransfer(const std::string& url) : easy_(curl_easy_init()) {
-    curl_easy_setopt(easy_, CURLOPT_URL, url.c_str());
+  explicit CountingTransfer(const TcpServer& server) : easy_(curl_easy_init()) {
+    curl_easy_setopt(easy_, CURLOPT_URL, local("http", server.port()).c_str());
     curl_easy_setopt(easy_, CURLOPT_PROXY, "");
     curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, &CountingTransfer::discard);
@@ -55,15 +51,13 @@ TEST(Libcurl, SpeaksHttpAloneAndAllOfItThatApiServersAndProxiesSpeak) {
 
 TEST_F(MultiTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
   bool answer = false;
-  TcpServer server(io, [&](const TcpConnectionPtr& client) {
-    client->on_data = [&](TcpConnection& from) {
-      if (answer) from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
-    };
+  TcpServer server(io, [&](TcpConnection& from) {
+    if (answer) answer_http(from);
   });
   const auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::multiplexed);
   std::vector<std::shared_ptr<CountingTransfer>> lost;
   for (int i = 0; i < 3; ++i) {
-    lost.push_back(std::make_shared<CountingTransfer>(url_of(server)));
+    lost.push_back(std::make_shared<CountingTransfer>(server));
     multi->add(lost.back());
   }
   run_until([&] { return server.connections().size() == 3; });
@@ -75,7 +69,7 @@ TEST_F(MultiTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
   }
   EXPECT_EQ(multi->sockets(), 0U);
   answer = true;
-  const auto next = std::make_shared<CountingTransfer>(url_of(server));
+  const auto next = std::make_shared<CountingTransfer>(server);
   multi->add(next);
   run_until([&] { return !next->ended.empty(); });
   EXPECT_EQ(next->ended[0], curl_easy_strerror(CURLE_OK));
@@ -83,8 +77,8 @@ TEST_F(MultiTest, AfterAnErrorOfTheMultiEveryTransferIsNotifiedAndNewOnesWork) {
 }
 
 TEST_F(MultiTest, AMultiThatIsStoppedOrGoneNotifiesOrForgetsItsTransfers) {
-  TcpServer silent(io, [](const TcpConnectionPtr&) {});
-  const auto transfer = std::make_shared<CountingTransfer>(url_of(silent));
+  TcpServer silent(io);
+  const auto transfer = std::make_shared<CountingTransfer>(silent);
   auto multi = CurlMulti::create(io.get_executor(), clock.get(), CurlMulti::Sharing::one_connection_each);
   multi->add(transfer);
   run_until([&] { return silent.connections().size() == 1; });

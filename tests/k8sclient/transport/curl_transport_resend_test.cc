@@ -1,7 +1,5 @@
 // Writes that get no answer: which of them the transport sends a second time, and whom it asks before.
-#include <string>
 
-#include "tests/k8sclient/transport/scripted_tcp.h"
 #include "tests/k8sclient/transport/transport_fixture.h"
 
 namespace k8s::test::curl_transport_resend_test {
@@ -16,27 +14,31 @@ struct WriteCase {
 };
 class LostWriteTest : public ResendTest, public testing::WithParamInterface<WriteCase> {
  protected:
-  // Writes on the first connection are lost; all others are answered with their path.
-  void lose_writes_of_the_first_connection() {
-    peer.on_request([this](const H2StreamPtr& stream) {
+  // Writes on the first connection, which a read has warmed up, are lost; all others are answered with their path.
+  LostWriteTest() {
+    connect();
+    peer.on_request = [this](const H2StreamPtr& stream) {
       if (stream->method == "GET" || peer.connections().size() > 1)
-        stream->respond(200, stream->path);
+        echo(stream);
       else if (GetParam().lost == Lost::goaway)
         stream->connection.lock()->goaway(stream->id - 2);
       else if (GetParam().lost == Lost::stream_refused)
         stream->reset(7);  // REFUSED_STREAM
       else
         stream->connection.lock()->close_rst();
-    });
+    };
+    answer_to(get("/warm-up"));
+  }
+  static HttpRequest asking_first(Method method, std::function<Result<void>()> sender) {
+    HttpRequest request = write(method, "/lost", R"({"a":"b"})");
+    request.before_resend = std::move(sender);
+    return request;
   }
 };
 class WriteOnceTest : public LostWriteTest {};
 class RefusedWriteTest : public LostWriteTest {};
 
 TEST_P(WriteOnceTest, AWriteThatGotNoAnswerOnAKeptConnectionIsNotSentTwice) {
-  connect();
-  lose_writes_of_the_first_connection();
-  ASSERT_TRUE(send(get("/warm-up")));
   EXPECT_FAILS(send(write(GetParam().method, "/pods/a/eviction", "{}")), Reason::transport, "not sent again");
   EXPECT_EQ(peer.requests().size(), 2U);
   ASSERT_TRUE(send(get("/after")));
@@ -48,20 +50,18 @@ INSTANTIATE_TEST_SUITE_P(Methods, WriteOnceTest,
                                          WriteCase{Method::post, Lost::goaway},
                                          WriteCase{Method::post, Lost::stream_refused}));
 
+Result<void> lease_is_lost() {
+  return fail(Reason::cancelled, "the lease is not held");
+}
+
 // The server says that it has not read them, as Go's client takes it; each asks for the lease once more.
 TEST_P(RefusedWriteTest, AWriteThatTheServerRefusesUnreadIsSentAgainOnANewConnectionAfterItsSenderAgrees) {
-  connect();
-  lose_writes_of_the_first_connection();
-  ASSERT_TRUE(send(get("/warm-up")));
-  HttpRequest request = write(GetParam().method, "/refused", R"({"a":"b"})");
   int asked = 0;
-  request.before_resend = [&asked]() -> Result<void> {
+  const HttpResponse answer = answer_to(asking_first(GetParam().method, [&asked]() -> Result<void> {
     ++asked;
     return {};
-  };
-  const auto answer = send(request);
-  ASSERT_TRUE(answer.has_value()) << answer.error().message;
-  EXPECT_EQ(answer->body, "/refused");
+  }));
+  EXPECT_EQ(answer.body, "/lost");
   EXPECT_EQ(asked, 1);
   ASSERT_EQ(peer.requests().size(), 3U);
   EXPECT_EQ(peer.requests()[2]->body, R"({"a":"b"})");
@@ -69,12 +69,7 @@ TEST_P(RefusedWriteTest, AWriteThatTheServerRefusesUnreadIsSentAgainOnANewConnec
 }
 
 TEST_P(RefusedWriteTest, ARefusedWriteWhoseSenderNoLongerAgreesEndsWithThatError) {
-  connect();
-  lose_writes_of_the_first_connection();
-  ASSERT_TRUE(send(get("/warm-up")));
-  HttpRequest request = write(GetParam().method, "/refused", "{}");
-  request.before_resend = []() -> Result<void> { return fail(Reason::cancelled, "the lease is not held"); };
-  EXPECT_FAILS(send(request), Reason::cancelled, "the lease is not held");
+  EXPECT_FAILS(send(asking_first(GetParam().method, lease_is_lost)), Reason::cancelled, "the lease is not held");
   EXPECT_EQ(peer.requests().size(), 2U);
   ASSERT_TRUE(send(get("/after")));
 }
@@ -87,13 +82,10 @@ INSTANTIATE_TEST_SUITE_P(Methods, RefusedWriteTest,
                                          WriteCase{Method::del, Lost::stream_refused}));
 
 TEST_F(ResendTest, ANewTokenIsNotSentWithAWriteWhoseSenderNoLongerAgrees) {
-  auto credentials = std::make_shared<FakeCredentials>();
-  auto connection = connection_to(peer.url());
-  connection.credentials = credentials;
-  connect(connection);
-  peer.on_request([](const H2StreamPtr& stream) { stream->respond(401); });
+  connect(std::make_shared<FakeCredentials>());
+  peer.on_request = [](const H2StreamPtr& stream) { stream->respond(401); };
   HttpRequest request = write(Method::patch, "/x", "{}");
-  request.before_resend = []() -> Result<void> { return fail(Reason::cancelled, "the lease is not held"); };
+  request.before_resend = lease_is_lost;
   EXPECT_FAILS(send(request), Reason::cancelled, "the lease is not held");
   EXPECT_EQ(peer.requests().size(), 1U);
 }
@@ -101,14 +93,11 @@ TEST_F(ResendTest, ANewTokenIsNotSentWithAWriteWhoseSenderNoLongerAgrees) {
 // In HTTP/1.1 the end of a connection does not show whether the server has read the request.
 TEST_F(ResendTest, AWriteOnAKeptHttpConnectionThatTheServerClosesIsNotSentTwice) {
   int requests = 0;
-  TcpServer server(io, [&](const TcpConnectionPtr& client) {
-    client->on_data = [&](TcpConnection& from) {
-      if (take_request_head(from).empty()) return;
-      if (++requests > 1) return from.close();
-      from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
-    };
+  TcpServer server(io, [&](TcpConnection& from) {
+    if (++requests > 1) return from.close();
+    answer_http(from);
   });
-  connect(connection_to("http://127.0.0.1:" + std::to_string(server.port())));
+  connect(connection_to(local("http", server.port())));
   ASSERT_TRUE(send(get("/warm-up")));
   EXPECT_FAILS(send(write(Method::del, "/x", "")), Reason::transport, "");
   EXPECT_EQ(requests, 2);

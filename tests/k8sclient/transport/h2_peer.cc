@@ -1,8 +1,6 @@
 #include "tests/k8sclient/transport/h2_peer.h"
 
 #include <nghttp2/nghttp2.h>
-#include <openssl/err.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 
 #include <algorithm>
@@ -10,14 +8,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <cstring>
-#include <stdexcept>
-#include <string_view>
+#include <utility>
 
 namespace k8s::test {
 namespace asio = boost::asio;
 using asio::ip::tcp;
-
-// ---- Stream ----
 
 namespace {
 
@@ -74,10 +69,10 @@ void H2Stream::respond(int status, const std::string& text, const Headers& extra
   end();
 }
 
-void H2Stream::refuse(int status, const std::string& text, const Headers& extra) {
+void H2Stream::refuse(int status, const std::string& text) {
   const auto owner = connection.lock();
   if (!owner || closed_) return;
-  respond(status, text, extra);
+  respond(status, text);
   // nghttp2 would leave out data that is still queued when a reset is.
   owner->gather();
   nghttp2_submit_rst_stream(owner->session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
@@ -95,70 +90,60 @@ void H2Stream::reset(std::uint32_t code) {
   });
 }
 
-// ---- Connection ----
-
 struct H2Connection::Callbacks {
   static H2Connection& self(void* data) { return *static_cast<H2Connection*>(data); }
 
+  // Null once the stream is over.
+  static H2StreamPtr stream(void* data, std::int32_t id) {
+    const auto found = self(data).streams_.find(id);
+    return found == self(data).streams_.end() ? nullptr : found->second;
+  }
+
   static int on_begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* data) {
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    auto stream = std::make_shared<H2Stream>();
-    stream->id = frame->hd.stream_id;
-    stream->connection = self(data).weak_from_this();
-    self(data).last_stream_ = stream->id;
-    self(data).streams_[stream->id] = std::move(stream);
+    const auto begun = std::make_shared<H2Stream>();
+    begun->id = frame->hd.stream_id;
+    begun->connection = self(data).weak_from_this();
+    self(data).last_stream_ = begun->id;
+    self(data).streams_[begun->id] = begun;
     return 0;
   }
 
   static int on_header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name, std::size_t name_size,
                        const std::uint8_t* value, std::size_t value_size, std::uint8_t, void* data) {
-    const auto found = self(data).streams_.find(frame->hd.stream_id);
-    if (found == self(data).streams_.end()) return 0;
-    const std::string key(reinterpret_cast<const char*>(name), name_size);
-    const std::string text(reinterpret_cast<const char*>(value), value_size);
-    found->second->headers[key] = text;
-    if (key == ":method") found->second->method = text;
-    if (key == ":path") found->second->path = text;
+    const auto of = stream(data, frame->hd.stream_id);
+    if (of != nullptr) of->headers[std::string(name, name + name_size)] = std::string(value, value + value_size);
     return 0;
   }
 
   static int on_data(nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* bytes, std::size_t size,
                      void* data) {
-    const auto found = self(data).streams_.find(id);
-    if (found != self(data).streams_.end()) found->second->body.append(reinterpret_cast<const char*>(bytes), size);
+    const auto of = stream(data, id);
+    if (of != nullptr) of->body.append(bytes, bytes + size);
     return 0;
   }
 
   static int on_frame(nghttp2_session*, const nghttp2_frame* frame, void* data) {
-    const bool carries_request = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
-    if (!carries_request) return 0;
     const bool whole = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    if (!whole && frame->hd.type != NGHTTP2_HEADERS) return 0;
-    const auto found = self(data).streams_.find(frame->hd.stream_id);
-    if (found == self(data).streams_.end()) return 0;
-    const H2StreamPtr stream = found->second;  // The test's answer may end it.
-    (whole ? self(data).handlers_.on_request : self(data).handlers_.on_headers)(stream);
+    const bool headers = frame->hd.type == NGHTTP2_HEADERS;
+    const auto of = stream(data, frame->hd.stream_id);  // The test's answer may end it.
+    if (of == nullptr || !(headers || (whole && frame->hd.type == NGHTTP2_DATA))) return 0;
+    of->method = of->headers[":method"];
+    of->path = of->headers[":path"];
+    H2Peer& peer = self(data).peer_;
+    if (whole) peer.requests_.push_back(of);
+    if (const auto& handler = whole ? peer.on_request : peer.on_headers) handler(of);
     return 0;
   }
 
   static int on_stream_close(nghttp2_session*, std::int32_t id, std::uint32_t, void* data) {
-    const auto found = self(data).streams_.find(id);
-    if (found == self(data).streams_.end()) return 0;
-    found->second->closed_ = true;
-    self(data).streams_.erase(found);
+    if (const auto over = stream(data, id)) over->closed_ = true;
+    self(data).streams_.erase(id);
     return 0;
   }
 };
 
-H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams, Handlers handlers)
-    : socket_(std::move(socket)),
-      handlers_(std::move(handlers)),
-      max_streams_(max_streams),
-      ssl_(SSL_new(tls.get())),
-      from_client_(BIO_new(BIO_s_mem())),
-      to_client_(BIO_new(BIO_s_mem())) {
-  SSL_set_bio(ssl_, from_client_, to_client_);
-  SSL_set_accept_state(ssl_);
+H2Connection::H2Connection(tcp::socket socket, H2Peer& peer) : tls_(std::move(socket), peer.tls_), peer_(peer) {
   nghttp2_session_callbacks* callbacks = nullptr;
   nghttp2_session_callbacks_new(&callbacks);
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, &Callbacks::on_begin_headers);
@@ -179,57 +164,36 @@ H2Connection::H2Connection(tcp::socket socket, const TlsContext& tls, std::uint3
 H2Connection::~H2Connection() {
   for (auto& [id, stream] : streams_) stream->closed_ = true;
   nghttp2_session_del(session_);
-  SSL_free(ssl_);
 }
 
 void H2Connection::start() {
-  socket_.set_option(tcp::no_delay(true));
-  const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, max_streams_};
-  nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, &entry, 1);
-  read_some();
+  tls_.next_layer().set_option(tcp::no_delay(true));
+  tls_.async_handshake(asio::ssl::stream_base::server, [self = shared_from_this()](auto error) {
+    if (error) return self->close();
+    if (const char* name = SSL_get_servername(self->tls_.native_handle(), TLSEXT_NAMETYPE_host_name))
+      self->server_name_ = name;
+    const nghttp2_settings_entry entry{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, self->peer_.max_streams_};
+    nghttp2_submit_settings(self->session_, NGHTTP2_FLAG_NONE, &entry, 1);
+    self->flush();
+    self->read_some();
+  });
 }
 
 void H2Connection::read_some() {
   if (!open_ || frozen_) return;
-  socket_.async_read_some(asio::buffer(input_), [self = shared_from_this()](auto error, std::size_t size) {
-    if (error)
-      self->close();
-    else
-      self->received(size);
+  tls_.async_read_some(asio::buffer(input_), [self = shared_from_this()](auto error, std::size_t size) {
+    if (error) return self->close();
+    if (self->frozen_ || !self->open_) return;
+    const auto* const bytes = reinterpret_cast<const std::uint8_t*>(self->input_.data());
+    if (nghttp2_session_mem_recv(self->session_, bytes, size) < 0) self->close_fin();
+    self->flush();
+    self->read_some();
   });
-}
-
-void H2Connection::received(std::size_t size) {
-  if (frozen_ || !open_) return;
-  BIO_write(from_client_, input_.data(), static_cast<int>(size));
-  const bool more = decrypt();
-  flush();
-  if (more)
-    read_some();
-  else
-    after_flush([self = shared_from_this()] { self->close(); });
-}
-
-// False when TLS or HTTP/2 is over.
-bool H2Connection::decrypt() {
-  ERR_clear_error();
-  if (!SSL_is_init_finished(ssl_)) {
-    const int result = SSL_do_handshake(ssl_);
-    if (result != 1) return SSL_get_error(ssl_, result) == SSL_ERROR_WANT_READ;
-    if (const char* name = SSL_get_servername(ssl_, TLSEXT_NAMETYPE_host_name)) server_name_ = name;
-  }
-  std::array<std::uint8_t, 16384> plain{};
-  while (open_ && !frozen_) {
-    const int size = SSL_read(ssl_, plain.data(), static_cast<int>(plain.size()));
-    if (size <= 0) return SSL_get_error(ssl_, size) == SSL_ERROR_WANT_READ;
-    if (nghttp2_session_mem_recv(session_, plain.data(), static_cast<std::size_t>(size)) < 0) return false;
-  }
-  return true;
 }
 
 void H2Connection::post_flush() {
   if (std::exchange(flush_posted_, true)) return;
-  asio::post(socket_.get_executor(), [weak = weak_from_this()] {
+  asio::post(tls_.get_executor(), [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
     self->flush_posted_ = false;
@@ -252,28 +216,14 @@ void H2Connection::gather() {
 }
 
 void H2Connection::flush() {
-  if (!open_ || frozen_) return;
-  if (SSL_is_init_finished(ssl_)) {
-    gather();
-    if (!frames_.empty()) SSL_write(ssl_, frames_.data(), static_cast<int>(frames_.size()));
-    frames_.clear();
-  }
-  std::array<char, 16384> encrypted{};
-  for (int size = BIO_read(to_client_, encrypted.data(), static_cast<int>(encrypted.size())); size > 0;
-       size = BIO_read(to_client_, encrypted.data(), static_cast<int>(encrypted.size()))) {
-    output_.append(encrypted.data(), static_cast<std::size_t>(size));
-  }
-  write_pending();
-}
-
-void H2Connection::write_pending() {
   if (!open_ || frozen_ || !writing_.empty()) return;
-  if (output_.empty()) {
+  gather();
+  if (frames_.empty()) {
     for (const auto& action : std::exchange(after_flush_, {})) action();
     return;
   }
-  writing_ = std::exchange(output_, {});
-  asio::async_write(socket_, asio::buffer(writing_), [self = shared_from_this()](auto error, std::size_t) {
+  writing_ = std::exchange(frames_, {});
+  asio::async_write(tls_, asio::buffer(writing_), [self = shared_from_this()](auto error, std::size_t) {
     self->writing_.clear();
     if (error)
       self->close();
@@ -293,17 +243,16 @@ void H2Connection::close_fin() {
 
 void H2Connection::close_rst() {
   after_flush([self = shared_from_this()] {
-    if (self->open_) self->socket_.set_option(asio::socket_base::linger(true, 0));
+    if (self->open_) self->tls_.next_layer().set_option(asio::socket_base::linger(true, 0));
     self->close();
   });
 }
 
 void H2Connection::close_notify() {
   after_flush([self = shared_from_this()] {
-    SSL_shutdown(self->ssl_);
-    self->flush();
     // A goodbye is the last word: nothing that nghttp2 might still say may follow it.
-    self->after_flush([self] { self->freeze(); });
+    self->freeze();
+    self->tls_.async_shutdown([self](auto) {});
   });
 }
 
@@ -314,47 +263,28 @@ void H2Connection::freeze() {
 void H2Connection::close() {
   if (!std::exchange(open_, false)) return;
   boost::system::error_code ignored;
-  socket_.close(ignored);
+  tls_.next_layer().close(ignored);
   after_flush_.clear();
   for (auto& [id, stream] : streams_) stream->closed_ = true;
 }
 
-// ---- Peer ----
-
 namespace {
-
-template <class T, void (*Free)(T*)>
-std::shared_ptr<T> from_pem(const std::string& pem, T* (*read)(BIO*, T**, pem_password_cb*, void*)) {
-  BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
-  std::shared_ptr<T> result(read(bio, nullptr, nullptr, nullptr), Free);
-  BIO_free(bio);
-  return result;
-}
 
 int choose_h2(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size,
               void*) {
-  const std::string_view offered(reinterpret_cast<const char*>(in), in_size);
-  for (const std::string_view name : {"h2", "http/1.1"}) {
-    const auto found = offered.find(static_cast<char>(name.size()) + std::string(name));
-    if (found == std::string_view::npos) continue;
-    *out = in + found + 1;
-    *out_size = static_cast<unsigned char>(name.size());
-    return SSL_TLSEXT_ERR_OK;
-  }
-  return SSL_TLSEXT_ERR_ALERT_FATAL;
+  static constexpr unsigned char kH2[] = "\x2h2";
+  const int found = SSL_select_next_proto(const_cast<unsigned char**>(out), out_size, kH2, sizeof kH2 - 1, in, in_size);
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-H2Connection::TlsContext make_tls(const H2PeerOptions& options) {
-  H2Connection::TlsContext tls(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
-  const auto cert = from_pem<X509, X509_free>(options.identity.cert_pem, PEM_read_bio_X509);
-  const auto key = from_pem<EVP_PKEY, EVP_PKEY_free>(options.identity.key_pem, PEM_read_bio_PrivateKey);
-  if (SSL_CTX_use_certificate(tls.get(), cert.get()) != 1 || SSL_CTX_use_PrivateKey(tls.get(), key.get()) != 1)
-    throw std::runtime_error("the peer's certificate and key do not fit");
-  SSL_CTX_set_alpn_select_cb(tls.get(), choose_h2, nullptr);
+asio::ssl::context make_tls(const H2PeerOptions& options) {
+  asio::ssl::context tls(asio::ssl::context::tls_server);
+  tls.use_certificate(asio::buffer(options.identity.cert_pem), asio::ssl::context::pem);
+  tls.use_private_key(asio::buffer(options.identity.key_pem), asio::ssl::context::pem);
+  SSL_CTX_set_alpn_select_cb(tls.native_handle(), choose_h2, nullptr);
   if (!options.client_ca_pem.empty()) {
-    const auto ca = from_pem<X509, X509_free>(options.client_ca_pem, PEM_read_bio_X509);
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(tls.get()), ca.get());
-    SSL_CTX_set_verify(tls.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+    tls.add_certificate_authority(asio::buffer(options.client_ca_pem));
+    tls.set_verify_mode(asio::ssl::verify_peer | asio::ssl::verify_fail_if_no_peer_cert);
   }
   return tls;
 }
@@ -376,22 +306,14 @@ H2Peer::~H2Peer() {
 void H2Peer::accept() {
   acceptor_.async_accept([this](auto error, tcp::socket socket) {
     if (error) return;  // Also when this peer is gone.
-    auto dispatch = [handler = handler_, requests = requests_](const H2StreamPtr& stream) {
-      requests->push_back(stream);
-      if (*handler) (*handler)(stream);
-    };
-    const auto begun = [handler = headers_handler_](const H2StreamPtr& stream) {
-      if (*handler) (*handler)(stream);
-    };
-    connections_.push_back(
-        std::make_shared<H2Connection>(std::move(socket), tls_, max_streams_, H2Connection::Handlers{dispatch, begun}));
+    connections_.push_back(std::make_shared<H2Connection>(std::move(socket), *this));
     connections_.back()->start();
     accept();
   });
 }
 
 void H2Peer::forget_history() {
-  requests_->clear();
+  requests_.clear();
   std::erase_if(connections_, [](const auto& connection) { return !connection->open(); });
 }
 

@@ -1,12 +1,12 @@
 // A scripted HTTP/2 server over TLS with ALPN, on the test's own io_context: it answers, stalls, refuses or breaks
-// exactly when the test says so. libnghttp2 frames, OpenSSL over memory BIOs, so that every byte is under control.
+// exactly when the test says so. libnghttp2 frames, what is said in one turn in one write.
 #pragma once
-
-#include <openssl/types.h>
 
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,7 +45,7 @@ class H2Stream : public std::enable_shared_from_this<H2Stream> {
   void reset(std::uint32_t code);  // RST_STREAM
   // A whole answer and a reset behind it, in one TLS record: as a server written in Go ends a request whose body it
   // does not want to the end.
-  void refuse(int status, const std::string& text, const Headers& extra = {});
+  void refuse(int status, const std::string& text);
   // The stream is over: ended by both sides, or reset by one.
   [[nodiscard]] bool closed() const { return closed_; }
 
@@ -57,17 +57,10 @@ class H2Stream : public std::enable_shared_from_this<H2Stream> {
 };
 using H2StreamPtr = std::shared_ptr<H2Stream>;
 
+class H2Peer;
 class H2Connection : public std::enable_shared_from_this<H2Connection> {
  public:
-  using OnRequest = std::function<void(H2StreamPtr)>;
-  using TlsContext = std::shared_ptr<SSL_CTX>;
-  struct Handlers {
-    OnRequest on_request;
-    OnRequest on_headers;
-  };
-
-  H2Connection(boost::asio::ip::tcp::socket socket, const TlsContext& tls, std::uint32_t max_streams,
-               Handlers handlers);
+  H2Connection(boost::asio::ip::tcp::socket socket, H2Peer& peer);
   ~H2Connection();
   H2Connection(const H2Connection&) = delete;
   H2Connection& operator=(const H2Connection&) = delete;
@@ -93,25 +86,17 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
   void post_flush();
   void after_flush(std::function<void()> action);
   void read_some();
-  void received(std::size_t size);
-  bool decrypt();
   void gather();
   void flush();
-  void write_pending();
   void close();
 
-  boost::asio::ip::tcp::socket socket_;
-  Handlers handlers_;
-  std::uint32_t max_streams_;
-  SSL* ssl_ = nullptr;
-  BIO* from_client_ = nullptr;
-  BIO* to_client_ = nullptr;
+  boost::asio::ssl::stream<boost::asio::ip::tcp::socket> tls_;
+  H2Peer& peer_;  // Closes its connections before it goes.
   nghttp2_session* session_ = nullptr;
   std::map<std::int32_t, H2StreamPtr> streams_;
   std::vector<std::function<void()>> after_flush_;
   std::array<char, 16384> input_{};
-  std::string frames_;  // Not encrypted yet.
-  std::string output_;
+  std::string frames_;
   std::string writing_;
   std::string server_name_;
   std::int32_t last_stream_ = 0;
@@ -122,40 +107,39 @@ class H2Connection : public std::enable_shared_from_this<H2Connection> {
 
 struct H2PeerOptions {
   Identity identity;
-  std::string client_ca_pem;  // Not empty: clients must show a certificate signed by it.
+  std::string client_ca_pem = {};  // Not empty: clients must show a certificate signed by it.
   std::uint32_t max_streams = 100;
 };
 
 class H2Peer {
  public:
+  using OnRequest = std::function<void(const H2StreamPtr&)>;
   H2Peer(boost::asio::io_context& io, const H2PeerOptions& options);
   ~H2Peer();
   H2Peer(const H2Peer&) = delete;
   H2Peer& operator=(const H2Peer&) = delete;
 
-  void on_request(H2Connection::OnRequest handler) { *handler_ = std::move(handler); }
-  // Requests whose body is still to come, before on_request() gets them.
-  void on_headers(H2Connection::OnRequest handler) { *headers_handler_ = std::move(handler); }
+  OnRequest on_request;  // Without it, requests wait for what the test makes of requests().
+  OnRequest on_headers;  // Requests whose body is still to come, before on_request() gets them.
   [[nodiscard]] std::uint16_t port() const { return port_; }
   [[nodiscard]] std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
   // In the order of their acceptance, closed ones too.
-  [[nodiscard]] const std::vector<std::shared_ptr<H2Connection>>& connections() const { return connections_; }
+  [[nodiscard]] const std::vector<H2ConnectionPtr>& connections() const { return connections_; }
   // All requests so far, in the order of their arrival.
-  [[nodiscard]] const std::vector<H2StreamPtr>& requests() const { return *requests_; }
+  [[nodiscard]] const std::vector<H2StreamPtr>& requests() const { return requests_; }
   // Forgets requests and closed connections, for tests that make thousands.
   void forget_history();
   void stop_listening() { acceptor_.close(); }
 
  private:
+  friend class H2Connection;
   void accept();
   boost::asio::ip::tcp::acceptor acceptor_;
-  H2Connection::TlsContext tls_;
+  boost::asio::ssl::context tls_;
   std::uint32_t max_streams_;
   std::uint16_t port_ = 0;
-  std::shared_ptr<H2Connection::OnRequest> handler_ = std::make_shared<H2Connection::OnRequest>();
-  std::shared_ptr<H2Connection::OnRequest> headers_handler_ = std::make_shared<H2Connection::OnRequest>();
-  std::shared_ptr<std::vector<H2StreamPtr>> requests_ = std::make_shared<std::vector<H2StreamPtr>>();
-  std::vector<std::shared_ptr<H2Connection>> connections_;
+  std::vector<H2StreamPtr> requests_;
+  std::vector<H2ConnectionPtr> connections_;
 };
 
 }  // namespace k8s::test

@@ -45,10 +45,8 @@ void TcpConnection::close() {
   write_pending();
 }
 
-TcpServer::TcpServer(asio::io_context& io, std::function<void(const TcpConnectionPtr&)> on_connection)
-    : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)),
-      port_(acceptor_.local_endpoint().port()),
-      on_connection_(std::move(on_connection)) {
+TcpServer::TcpServer(asio::io_context& io, TcpConnection::OnData on_data)
+    : acceptor_(io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), on_data_(std::move(on_data)) {
   accept();
 }
 
@@ -63,8 +61,7 @@ TcpServer::~TcpServer() {
 void TcpServer::accept() {
   acceptor_.async_accept([this](auto error, tcp::socket socket) {
     if (error) return;  // Also when this server is gone.
-    connections_.push_back(std::make_shared<TcpConnection>(std::move(socket)));
-    on_connection_(connections_.back());
+    connections_.push_back(std::make_shared<TcpConnection>(std::move(socket), on_data_));
     connections_.back()->start();
     accept();
   });
@@ -78,34 +75,30 @@ std::string take_request_head(TcpConnection& connection) {
   return head;
 }
 
-void relay(asio::io_context& io, const TcpConnectionPtr& client, std::uint16_t port) {
+void relay(asio::io_context& io, TcpConnection& client, std::uint16_t port) {
   tcp::socket socket(io);
   socket.connect({asio::ip::address_v4::loopback(), port});
-  const auto upstream = std::make_shared<TcpConnection>(std::move(socket));
-  upstream->on_data = [client](TcpConnection& up) { client->write(std::exchange(up.received, {})); };
-  upstream->on_end = [client] { client->close(); };
-  client->on_data = [upstream](TcpConnection& down) { upstream->write(std::exchange(down.received, {})); };
-  client->on_end = [upstream] { upstream->close(); };
-  upstream->start();
-}
-
-ConnectProxy::ConnectProxy(asio::io_context& io, std::string refusal)
-    : io_(io), refusal_(std::move(refusal)), server_(io, [this](const TcpConnectionPtr& client) { handle(client); }) {}
-
-void ConnectProxy::handle(const TcpConnectionPtr& client) {
-  client->on_data = [this](TcpConnection& from) {
-    const std::string head = take_request_head(from);
-    if (head.empty()) return;
-    heads_.push_back(head);
-    if (!refusal_.empty()) {
-      from.write("HTTP/1.1 " + refusal_ + "\r\nContent-Length: 0\r\n\r\n");
-      return;
-    }
-    const auto colon = head.find(':');  // "CONNECT host:port HTTP/1.1": everything is on loopback here.
-    const auto port = static_cast<std::uint16_t>(std::stoi(head.substr(colon + 1)));
-    from.write("HTTP/1.1 200 Connection established\r\n\r\n");
-    relay(io_, from.shared_from_this(), port);
+  const auto down = client.shared_from_this();
+  const auto pass_on = [](TcpConnectionPtr to) {
+    return [to](TcpConnection& from) { to->write(std::exchange(from.received, {})); };
   };
+  const auto up = std::make_shared<TcpConnection>(std::move(socket), pass_on(down));
+  up->on_end = [down] { down->close(); };
+  client.on_data = pass_on(up);
+  client.on_end = [up] { up->close(); };
+  up->start();
+  client.on_data(client);
 }
+
+ConnectProxy::ConnectProxy(asio::io_context& io, const std::string& refusal)
+    : TcpServer(io, [this, &io, refusal](TcpConnection& client) {
+        const std::string head = take_request_head(client);
+        if (head.empty()) return;
+        heads.push_back(head);
+        if (!refusal.empty()) return client.write("HTTP/1.1 " + refusal + "\r\nContent-Length: 0\r\n\r\n");
+        client.write("HTTP/1.1 200 Connection established\r\n\r\n");
+        // "CONNECT host:port HTTP/1.1": everything is on loopback here.
+        relay(io, client, static_cast<std::uint16_t>(std::stoi(head.substr(head.find(':') + 1))));
+      }) {}
 
 }  // namespace k8s::test

@@ -20,7 +20,11 @@ std::shared_ptr<EVP_PKEY> make_key() {
   return {require(EVP_EC_gen("P-256")), EVP_PKEY_free};
 }
 
-std::string take_text(BIO* bio) {
+// What `write` writes as PEM.
+template <class Write>
+std::string pem_of(Write write) {
+  BIO* const bio = BIO_new(BIO_s_mem());
+  write(bio);
   char* data = nullptr;
   const long size = BIO_get_mem_data(bio, &data);
   std::string text(data, static_cast<std::size_t>(size));
@@ -29,15 +33,12 @@ std::string take_text(BIO* bio) {
 }
 
 std::string to_pem(X509* cert) {
-  BIO* const bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_X509(bio, cert);
-  return take_text(bio);
+  return pem_of([cert](BIO* bio) { PEM_write_bio_X509(bio, cert); });
 }
 
-std::string to_pem(EVP_PKEY* key) {
-  BIO* const bio = BIO_new(BIO_s_mem());
-  PEM_write_bio_PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
-  return take_text(bio);
+void add_name(X509* cert, const char* field, const std::string& text) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.c_str());
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), field, MBSTRING_UTF8, bytes, -1, -1, 0);
 }
 
 void add_extension(X509* cert, X509* issuer, int nid, const std::string& value) {
@@ -57,8 +58,7 @@ std::shared_ptr<X509> make_cert(const std::string& common_name, EVP_PKEY* key, b
   X509_gmtime_adj(X509_getm_notBefore(cert.get()), -2 * kDay);
   X509_gmtime_adj(X509_getm_notAfter(cert.get()), expired ? -kDay : kDay);
   X509_set_pubkey(cert.get(), key);
-  const auto* const name = reinterpret_cast<const unsigned char*>(common_name.c_str());
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(cert.get()), "CN", MBSTRING_UTF8, name, -1, -1, 0);
+  add_name(cert.get(), "CN", common_name);
   return cert;
 }
 
@@ -77,15 +77,14 @@ Identity TestAuthority::issue(const LeafOptions& options) const {
   const auto key = make_key();
   const auto cert = make_cert(options.common_name, key.get(), options.expired);
   X509_set_issuer_name(cert.get(), X509_get_subject_name(cert_.get()));
-  for (const std::string& organization : options.organizations) {
-    const auto* const text = reinterpret_cast<const unsigned char*>(organization.c_str());
-    X509_NAME_add_entry_by_txt(X509_get_subject_name(cert.get()), "O", MBSTRING_UTF8, text, -1, -1, 0);
-  }
+  for (const std::string& organization : options.organizations) add_name(cert.get(), "O", organization);
   std::string names;
   for (const auto& name : options.names) names += (names.empty() ? "" : ",") + name;
   if (!names.empty()) add_extension(cert.get(), cert_.get(), NID_subject_alt_name, names);
   X509_sign(cert.get(), key_.get(), EVP_sha256());
-  return {to_pem(cert.get()), to_pem(key.get())};
+  return {to_pem(cert.get()), pem_of([&key](BIO* bio) {
+            PEM_write_bio_PrivateKey(bio, key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+          })};
 }
 
 }  // namespace k8s::test

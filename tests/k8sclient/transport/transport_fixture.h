@@ -18,6 +18,7 @@
 #include "k8sclient/clock.h"
 #include "k8sclient/transport/curl_transport.h"
 #include "tests/k8sclient/transport/h2_peer.h"
+#include "tests/k8sclient/transport/scripted_tcp.h"
 
 namespace k8s::test {
 
@@ -31,6 +32,21 @@ inline const TestAuthority& authority() {
 inline const Identity& peer_identity() {
   static const Identity instance = authority().issue({});
   return instance;
+}
+
+inline std::string local(const std::string& scheme, std::uint16_t port) {
+  return scheme + "://127.0.0.1:" + std::to_string(port);
+}
+
+// Answers every request with its own path.
+inline void echo(const H2StreamPtr& stream) {
+  stream->respond(200, stream->path);
+}
+// Answers an HTTP/1.1 request with an empty object. False: it is not whole yet.
+inline bool answer_http(TcpConnection& from) {
+  if (take_request_head(from).empty()) return false;
+  from.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+  return true;
 }
 
 // A token that is what the test says, and how often it was asked for.
@@ -112,6 +128,11 @@ class TransportTest : public testing::Test {
     transport = make_curl_transport(io.get_executor(), std::move(connection), clock.get(), std::move(options));
   }
   void connect() { connect(connection_to(peer.url())); }
+  void connect(std::shared_ptr<CredentialSource> credentials) {
+    auto connection = connection_to(peer.url());
+    connection.credentials = std::move(credentials);
+    connect(std::move(connection));
+  }
 
   static HttpRequest get(std::string path, milliseconds timeout = milliseconds(20'000)) {
     HttpRequest request;
@@ -128,6 +149,20 @@ class TransportTest : public testing::Test {
   }
 
   Response send(HttpRequest request) { return run(transport->send(std::move(request))); }
+  // What send() brings; the test ends without an answer.
+  HttpResponse answer_to(HttpRequest request) { return answer_of(send(std::move(request))); }
+  static HttpResponse answer_of(Response response) {
+    if (!response) throw std::runtime_error(response.error().message);
+    return *std::move(response);
+  }
+  std::vector<Pending<Response>> start_many(std::size_t count, const HttpRequest& request) {
+    std::vector<Pending<Response>> pending;
+    while (pending.size() < count) pending.push_back(start(transport->send(request)));
+    return pending;
+  }
+  void wait_for_requests(std::size_t count) {
+    run_until([&] { return peer.requests().size() == count; });
+  }
   std::unique_ptr<ByteStream> open(std::string path) {
     auto opened = run(transport->open(get(std::move(path))));
     if (!opened) throw std::runtime_error(opened.error().message);
@@ -151,7 +186,7 @@ class TransportTest : public testing::Test {
   boost::asio::io_context io;
   std::unique_ptr<Clock> clock = make_real_clock(io.get_executor());
   std::shared_ptr<TransportStats> stats = std::make_shared<TransportStats>();
-  H2Peer peer{io, {.identity = peer_identity(), .client_ca_pem = {}}};
+  H2Peer peer{io, {.identity = peer_identity()}};
   std::unique_ptr<Transport> transport;
 };
 

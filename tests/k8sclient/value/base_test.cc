@@ -27,10 +27,9 @@ TEST(Uid, IsTheTextItWasMadeOfAndTakesNoPlaceInThePoolWhenItIsAUuid) {
   EXPECT_FALSE(known.empty());
   EXPECT_EQ(Interned::pool_bytes(), pooled);
   EXPECT_NE(known, Uid("1f8fad5b-d9cb-469f-a165-70867728950e"));
-  for (const std::string& other :
-       {std::string(), std::string("uid-1"), std::string("00000000-0000-0000-0000-000000000000"),
-        std::string("0F8FAD5B-D9CB-469F-A165-70867728950E"), std::string("0f8fad5bd9cb469fa16570867728950e"),
-        std::string("0f8fad5b-d9cb-469f-a165-70867728950g"), std::string("0f8fad5b-d9cb-469fa-165-70867728950e")}) {
+  for (const std::string other : {"", "uid-1", "00000000-0000-0000-0000-000000000000",
+                                  "0F8FAD5B-D9CB-469F-A165-70867728950E", "0f8fad5bd9cb469fa16570867728950e",
+                                  "0f8fad5b-d9cb-469f-a165-70867728950g", "0f8fad5b-d9cb-469fa-165-70867728950e"}) {
     EXPECT_EQ(Uid(other).str(), other);
     EXPECT_EQ(Uid(other).empty(), other.empty()) << other;
     EXPECT_NE(Uid(other), known) << other;
@@ -130,13 +129,17 @@ TEST(GoDuration, refuses_what_go_refuses) {
   }
 }
 
+std::vector<std::string> entries_of(const StringMap& map) {
+  std::vector<std::string> out;
+  for (const auto& [key, value] : map) out.push_back(std::string(key.view()) + "=" + std::string(value.view()));
+  return out;
+}
+
 TEST(StringMap, keeps_keys_sorted_replaces_and_erases) {
   StringMap map{{"b", "2"}, {"a", "1"}, {"b", "3"}};
   map.set("c", "");
   map.erase("missing");
-  std::vector<std::string> seen;
-  for (const auto& [key, value] : map) seen.push_back(std::string(key.view()) + "=" + std::string(value.view()));
-  EXPECT_THAT(seen, ElementsAre("a=1", "b=3", "c="));
+  EXPECT_THAT(entries_of(map), ElementsAre("a=1", "b=3", "c="));
   EXPECT_EQ(map.get("c"), "");
   EXPECT_EQ(map.get("d"), std::nullopt);
   map.erase("a");
@@ -144,22 +147,11 @@ TEST(StringMap, keeps_keys_sorted_replaces_and_erases) {
   EXPECT_NE(map, (StringMap{{"c", ""}, {"b", "4"}}));
 }
 
-namespace {
-
-// As Node Feature Discovery labels machines, among labels before and after in the order of the keys.
-StringMap labels_of_machine() {
-  StringMap out{{"a", "1"}, {"f", "2"}, {"g", "3"}};
+// As Node Feature Discovery labels machines, beside other labels.
+StringMap labels_of_machine(StringMap out = {{"a", "1"}, {"f", "2"}, {"g", "3"}}) {
   for (char c = 'a'; c <= 'z'; ++c) out.set("feature/" + std::string(1, c), "true");
   return out;
 }
-
-std::vector<std::string> entries_of(const StringMap& map) {
-  std::vector<std::string> out;
-  for (const auto& [key, value] : map) out.push_back(std::string(key.view()) + "=" + std::string(value.view()));
-  return out;
-}
-
-}  // namespace
 
 TEST(StringMap, entries_that_are_shared_read_as_before) {
   const StringMap own = labels_of_machine();
@@ -203,15 +195,13 @@ TEST(StringMap, a_change_among_the_shared_entries_is_seen_in_its_own_map_alone) 
   StringMap first = labels_of_machine();
   first.share("feature/");
   StringMap second = first;
-  second.erase("feature/k");
-  second.set("feature/kk", "new");
-  second.set("feature/z", "false");
-  second.set("b", "4");
   StringMap expected = labels_of_machine();
-  expected.erase("feature/k");
-  expected.set("feature/kk", "new");
-  expected.set("feature/z", "false");
-  expected.set("b", "4");
+  for (StringMap* map : {&second, &expected}) {
+    map->erase("feature/k");
+    map->set("feature/kk", "new");
+    map->set("feature/z", "false");
+    map->set("b", "4");
+  }
   EXPECT_EQ(entries_of(second), entries_of(expected));
   EXPECT_EQ(second, expected);
   EXPECT_EQ(first, labels_of_machine());
@@ -229,8 +219,7 @@ TEST(StringMap, few_entries_or_none_are_not_shared) {
   map.share("nothing/");
   EXPECT_EQ(map.own_bytes() >= 2 * sizeof(StringMap::Entry), true);
   EXPECT_EQ(entries_of(map), (std::vector<std::string>{"feature/a=1", "g=2"}));
-  StringMap all;
-  for (char c = 'a'; c <= 'z'; ++c) all.set("feature/" + std::string(1, c), "true");
+  StringMap all = labels_of_machine({});
   const StringMap own = all;
   all.share("feature/");
   EXPECT_EQ(all, own);
@@ -309,9 +298,10 @@ struct Thing {
   friend bool operator==(const Thing&, const Thing&) = default;
 };
 
-Thing thing(const std::string& name, int value, const std::string& resource_version) {
+Thing thing(const std::string& name, int value, const std::string& resource_version, const std::string& uid = {}) {
   Thing out;
   out.meta.name = name;
+  out.meta.uid = Uid(uid);
   out.meta.resource_version = resource_version;
   out.value = value;
   return out;
@@ -381,43 +371,31 @@ TEST_F(StoreTest, an_object_that_a_reader_holds_outlives_its_removal) {
 
 // A live GET can be ahead of the watch, whose events then arrive late.
 TEST_F(StoreTest, late_events_do_not_undo_what_a_live_get_has_shown) {
-  const auto thing = [](const char* uid, const char* version) {
-    Thing out;
-    out.meta.name = "a";
-    out.meta.uid = Uid(uid);
-    out.meta.resource_version = version;
-    return out;
-  };
-  store.apply(thing("first", "110"));
-  store.apply(thing("first", "109"));
+  store.apply(thing("a", 0, "110", "first"));
+  store.apply(thing("a", 0, "109", "first"));
   EXPECT_EQ(store.find("a")->meta.resource_version, "110");
   store.init();
-  store.init_apply(thing("first", "110"));
+  store.init_apply(thing("a", 0, "110", "first"));
   store.erase_for_good({"", "a"});
-  store.apply(thing("first", "111"));
+  store.apply(thing("a", 0, "111", "first"));
   EXPECT_EQ(store.find("a"), nullptr) << "it was deleted, as the watch will report";
-  store.init_apply(thing("first", "112"));
+  store.init_apply(thing("a", 0, "112", "first"));
   store.init_done();
   EXPECT_EQ(store.find("a"), nullptr) << "the list had begun before";
-  store.apply(thing("first", "112"));
+  store.apply(thing("a", 0, "112", "first"));
   EXPECT_EQ(store.find("a"), nullptr) << "so had its watch";
-  store.apply(thing("second", "113"));
+  store.apply(thing("a", 0, "113", "second"));
   ASSERT_NE(store.find("a"), nullptr) << "a new object of that name";
   store.erase({"", "a"});
-  store.apply(thing("first", "114"));
+  store.apply(thing("a", 0, "114", "first"));
   EXPECT_NE(store.find("a"), nullptr) << "the watch has reported the deletion";
 }
 
 TEST_F(StoreTest, a_restored_etcd_is_believed) {
-  Thing thing;
-  thing.meta.name = "a";
-  thing.meta.uid = Uid("first");
-  thing.meta.resource_version = "110";
-  store.apply(thing);
+  store.apply(thing("a", 0, "110", "first"));
   store.erase_for_good({"", "a"});
-  thing.meta.resource_version = "7";
   store.init();
-  store.init_apply(thing);
+  store.init_apply(thing("a", 0, "7", "first"));
   store.init_done();
   ASSERT_NE(store.find("a"), nullptr);
   EXPECT_EQ(store.find("a")->meta.resource_version, "7");
@@ -431,14 +409,13 @@ TEST_F(StoreTest, an_absent_api_is_synced_and_empty) {
 }
 
 TEST(ErrorReasons, say_whether_the_same_request_may_succeed_later) {
-  for (const Reason reason : {Reason::conflict, Reason::expired, Reason::unauthorized, Reason::too_many_requests,
-                              Reason::timeout, Reason::unavailable, Reason::transport, Reason::decode}) {
+  using enum Reason;
+  for (const Reason reason :
+       {conflict, expired, unauthorized, too_many_requests, timeout, unavailable, transport, decode}) {
     EXPECT_TRUE(retryable(reason)) << to_string(reason);
   }
-  for (const Reason reason :
-       {Reason::not_found, Reason::already_exists, Reason::invalid, Reason::forbidden, Reason::cancelled}) {
+  for (const Reason reason : {not_found, already_exists, invalid, forbidden, cancelled})
     EXPECT_FALSE(retryable(reason)) << to_string(reason);
-  }
 }
 
 // What is unknown keeps a node taken, and the Lease at a stop.
@@ -450,12 +427,11 @@ TEST(ErrorReasons, say_whether_the_server_might_have_done_it) {
     const char* what;
     Error error;
     bool unknown;
-    bool budget;
+    bool budget = false;
   };
   Error not_sent{Reason::timeout, 0, "patch nodes n: the deadline passed before it was sent"};
-  not_sent.never_sent = true;
   Error no_connection{Reason::transport, 0, "connection refused"};
-  no_connection.never_sent = true;
+  not_sent.never_sent = no_connection.never_sent = true;
   Error budget{Reason::too_many_requests, 429, "Cannot evict pod"};
   budget.causes.push_back({"DisruptionBudget", "", "b needs 2"});
   const Case cases[] = {

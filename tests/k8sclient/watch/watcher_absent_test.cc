@@ -21,21 +21,6 @@ const Answer kServesNodes = Answer::ok(R"({"kind":"APIResourceList","resources":
 // To a list or watch, and to discovery of the version and of all of them.
 const std::vector<Answer> kAbsent{Answer::code(404), Answer::code(404), kServesNothing};
 
-TEST_F(WatcherTest, an_api_that_discovery_does_not_know_is_absent_until_somebody_installs_it) {
-  transport.then(Answer::code(404));
-  transport.then(Answer::code(404));
-  transport.then(kServesNothing);
-  start();
-  EXPECT_TRUE(store.synced());
-  EXPECT_EQ(watcher->api(), ApiState::absent);
-  EXPECT_THAT(errors, IsEmpty());
-  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
-  watcher->retry_now();
-  clock.run_ready();
-  EXPECT_EQ(watcher->api(), ApiState::served);
-  EXPECT_THAT(names(), ElementsAre("a"));
-}
-
 // What becomes of the view of an absent API.
 struct AfterAbsence {
   const char* what;
@@ -52,7 +37,10 @@ struct AfterAbsenceTest : WatcherTest, testing::WithParamInterface<AfterAbsence>
 TEST_P(AfterAbsenceTest, a_view_is_current_only_by_what_discovery_or_a_list_has_said_since) {
   for (const Answer& answer : kAbsent) transport.then(answer);
   start();
+  EXPECT_TRUE(store.synced());
+  EXPECT_EQ(watcher->api(), ApiState::absent);
   EXPECT_EQ(watcher->view().state, ViewState::current);
+  EXPECT_THAT(errors, IsEmpty());
   for (const Answer& answer : GetParam().answers) transport.then(answer);
   transport.otherwise(GetParam().answers.back());
   watcher->retry_now();
@@ -73,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
     rows, AfterAbsenceTest,
     testing::Values(
         AfterAbsence{"absent", kAbsent, ApiState::absent, ViewState::current, 0},
-        AfterAbsence{"listed", {Answer::streaming({{{}, bookmark(5, true)}})}, ApiState::served, ViewState::current, 0},
-        AfterAbsence{"silent", {Answer::streaming({})}, ApiState::unknown, ViewState::unread, 0},
+        AfterAbsence{"listed", {watched({{{}, bookmark(5, true)}})}, ApiState::served, ViewState::current, 0},
+        AfterAbsence{"silent", {watched()}, ApiState::unknown, ViewState::unread, 0},
         AfterAbsence{"broken", {Answer::code(500)}, ApiState::unknown, ViewState::unread, 2},
         AfterAbsence{"forbidden", {Answer::status_of(403, "Forbidden")}, ApiState::unknown, ViewState::unread, 30},
         AfterAbsence{"unreachable", {Answer::broken()}, ApiState::unknown, ViewState::unread, 2},
@@ -110,14 +98,9 @@ TEST_F(WatcherTest, the_view_of_an_absent_api_is_as_old_as_the_word_of_discovery
 }
 
 TEST_F(WatcherTest, an_absent_api_costs_no_watch_until_discovery_names_it) {
-  const auto absent_says_discovery = [this] {
-    transport.then(Answer::code(404));
-    transport.then(kServesNothing);
-  };
   transport.then(Answer::code(404));  // The watch.
-  for (int look = 0; look < 4; ++look) absent_says_discovery();
-  transport.then(kServesNodes);
-  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
+  for (int look = 0; look < 4; ++look) transport.then(Answer::code(404), kServesNothing);
+  transport.then(kServesNodes, watched({{{}, event("ADDED", "a", 1) + bookmark(5, true)}}));
   start();
   clock.run_for(3min);
   const auto watches = [this] {
@@ -129,30 +112,26 @@ TEST_F(WatcherTest, an_absent_api_costs_no_watch_until_discovery_names_it) {
   EXPECT_THAT(names(), ElementsAre("a"));
 }
 
-TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
-  transport.then(Answer::code(404, "<html>wrong door</html>"));
+TEST_F(WatcherTest, a_404_that_discovery_does_not_confirm_empties_nothing_and_does_not_cost_the_place_of_the_watch) {
+  const Answer proxy = Answer::code(404, "<html>wrong door</html>");
+  by_pages(listed(10, {"a"}), proxy, proxy, proxy);
+  transport.otherwise(watched());
   start();
   clock.run_for(30s);
   EXPECT_THAT(names(), ElementsAre("a"));
   EXPECT_EQ(watcher->api(), ApiState::served);
   EXPECT_THAT(errors, ElementsAre(HasSubstr("wrong door")));
+  clock.run_for(70s);
+  EXPECT_EQ(asked(transport.requests.size() - 1, "resourceVersion"), "10");
+  EXPECT_EQ(watcher->stats().lists, 1U);
 }
 
 TEST_F(WatcherTest, an_api_that_is_removed_later_is_listed_again_when_it_comes_back) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::code(404));
-  transport.then(Answer::code(404));
-  transport.then(kServesNothing);
+  by_pages(listed(10, {"a"}), Answer::code(404), Answer::code(404), kServesNothing);
   start();
   EXPECT_EQ(watcher->api(), ApiState::absent);
   EXPECT_THAT(names(), IsEmpty());
-  transport.then(Answer::ok(page(20, {"b"})));
-  transport.then(Answer::streaming({}));
+  transport.then(listed(20, {"b"}), watched());
   watcher->retry_now();
   clock.run_ready();
   EXPECT_EQ(watcher->api(), ApiState::served);

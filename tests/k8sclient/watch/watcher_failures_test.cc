@@ -4,7 +4,6 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -24,13 +23,11 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 TEST_F(WatcherTest, failures_back_off_with_jitter_up_to_a_bound_and_start_afresh_after_quiet) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
+  by_pages(listed(10, {"a"}));
   for (int i = 0; i < 8; ++i) transport.then(Answer::broken());
-  transport.then(Answer::streaming({{140s, bookmark(11)}, {10s, event("MODIFIED", "a", 12)}, {1s, ""}}));
-  transport.then(Answer::ok(page(10, {"a"})));  // The server's version, now that it is back.
-  transport.then(Answer::broken());
-  transport.otherwise(Answer::streaming({}));
+  transport.then(watched({{140s, bookmark(11)}, {10s, event("MODIFIED", "a", 12)}, {1s, ""}}));
+  transport.then(listed(10, {"a"}), Answer::broken());  // The server's version, now that it is back.
+  transport.otherwise(watched());
   start();
   clock.run_for(10min);
   const double bases[] = {0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30};
@@ -45,18 +42,16 @@ TEST_F(WatcherTest, failures_back_off_with_jitter_up_to_a_bound_and_start_afresh
 }
 
 TEST_F(WatcherTest, very_short_watches_do_not_spin) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.otherwise(Answer::streaming({{1ms, bookmark(11)}, {1ms, ""}}));
+  by_pages(listed(10, {"a"}));
+  transport.otherwise(watched({{1ms, bookmark(11)}, {1ms, ""}}));
   start();
   clock.run_for(60s);
   EXPECT_LT(transport.requests.size(), 12U);
 }
 
 TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_a_granted_right_is_noticed_soon) {
-  transport.then(Answer::status_of(403, "Forbidden", "nodes is forbidden: User x cannot watch"));
-  transport.then(Answer::status_of(403, "Forbidden", "nodes is forbidden: User x cannot watch"));
-  transport.then(Answer::streaming({{1s, bookmark(5, true)}}));
+  const Answer forbidden = Answer::status_of(403, "Forbidden", "nodes is forbidden: User x cannot watch");
+  transport.then(forbidden, forbidden, watched({{1s, bookmark(5, true)}}));
   start();
   clock.run_for(9s);
   EXPECT_EQ(transport.requests.size(), 1U);
@@ -69,40 +64,36 @@ TEST_F(WatcherTest, forbidden_is_reported_as_such_leaves_the_store_unsynced_and_
   EXPECT_FALSE(watcher->failing());
 }
 
-struct RareRetry {
-  int status;
-  const char* reason;
-  double least, most;  // Seconds from one attempt to the next.
-};
-struct RareRetryTest : WatcherTest, testing::WithParamInterface<RareRetry> {};
-
-TEST_P(RareRetryTest, what_only_somebody_can_mend_is_tried_again_at_spread_times) {
-  transport.otherwise(Answer::status_of(GetParam().status, GetParam().reason, "no"));
-  start();
-  clock.run_for(1h);
-  std::set<long> rounded;
-  std::optional<MonoTime> before;
-  for (std::size_t i = 0; i < transport.requests.size(); ++i) {
-    if (!transport.requests[i].path.starts_with("/api/v1/nodes")) continue;  // Discovery, after a 404.
-    const double waited =
-        before ? std::chrono::duration<double>(transport.times[i] - *before).count() : GetParam().least;
-    EXPECT_GE(waited, GetParam().least);
-    EXPECT_LE(waited, GetParam().most);
-    rounded.insert(std::lround(waited));
-    before = transport.times[i];
+TEST_F(WatcherTest, what_only_somebody_can_mend_is_tried_again_at_spread_times) {
+  const struct {
+    int status;
+    const char* reason;
+    double least, most;  // Seconds from one attempt to the next.
+  } cases[] = {{403, "Forbidden", 10, 30}, {404, "NotFound", 60, 90}};
+  for (const auto& c : cases) {
+    transport.requests.clear();
+    transport.times.clear();
+    transport.otherwise(Answer::status_of(c.status, c.reason, "no"));
+    start();
+    clock.run_for(1h);
+    std::set<long> rounded;
+    std::optional<MonoTime> before;
+    for (std::size_t i = 0; i < transport.requests.size(); ++i) {
+      if (!transport.requests[i].path.starts_with("/api/v1/nodes")) continue;  // Discovery, after a 404.
+      const double waited = before ? std::chrono::duration<double>(transport.times[i] - *before).count() : c.least;
+      EXPECT_GE(waited, c.least) << c.status;
+      EXPECT_LE(waited, c.most) << c.status;
+      rounded.insert(std::lround(waited));
+      before = transport.times[i];
+    }
+    EXPECT_GT(rounded.size(), 5U) << c.status;
+    stop();
   }
-  EXPECT_GT(rounded.size(), 5U);
 }
-INSTANTIATE_TEST_SUITE_P(reasons, RareRetryTest,
-                         testing::Values(RareRetry{403, "Forbidden", 10, 30}, RareRetry{404, "NotFound", 60, 90}));
 
 TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_again) {
-  options.watch_list = false;
-  transport.then(Answer::status_of(403, "Forbidden", "no"));
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{30s, bookmark(11)}, {1s, ""}}));
-  transport.then(Answer::status_of(403, "Forbidden", "no"));
-  transport.then(Answer::streaming({}));
+  const Answer forbidden = Answer::status_of(403, "Forbidden", "no");
+  by_pages(forbidden, listed(10, {"a"}), watched({{30s, bookmark(11)}, {1s, ""}}), forbidden, watched());
   start();
   clock.run_for(1s);
   EXPECT_TRUE(watcher->failing());
@@ -115,25 +106,13 @@ TEST_F(WatcherTest, it_is_failing_until_a_list_comes_whole_or_a_stream_opens_aga
   EXPECT_FALSE(watcher->failing()) << "a stream is open";
 }
 
-TEST_F(WatcherTest, a_404_of_a_proxy_does_not_cost_the_place_of_the_watch) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  for (int i = 0; i < 3; ++i) transport.then(Answer::code(404, "<html>no backend</html>"));  // The watch, discovery.
-  transport.otherwise(Answer::streaming({}));
-  start();
-  clock.run_for(100s);
-  EXPECT_EQ(asked(transport.requests.size() - 1, "resourceVersion"), "10");
-  EXPECT_EQ(watcher->stats().lists, 1U);
-}
-
 TEST_F(WatcherTest, an_outage_of_any_length_does_not_cost_the_place_of_the_watch) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
+  by_pages(listed(10, {"a"}));
   transport.otherwise(Answer::code(502, "<html>Bad Gateway</html>"));
   start();
   clock.run_for(1h);
   EXPECT_GT(transport.requests.size(), 50U);
-  transport.otherwise(Answer::streaming({}));
+  transport.otherwise(watched());
   clock.run_for(31s);
   EXPECT_EQ(asked(transport.requests.size() - 1, "watch"), "true");
   EXPECT_EQ(asked(transport.requests.size() - 1, "resourceVersion"), "10");
@@ -141,8 +120,7 @@ TEST_F(WatcherTest, an_outage_of_any_length_does_not_cost_the_place_of_the_watch
 }
 
 TEST_F(WatcherTest, a_watch_that_fails_while_the_server_answers_others_is_listed_anew) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
+  by_pages(listed(10, {"a"}));
   transport.otherwise(Answer::code(500));
   start();
   const auto run = [&](Duration time) {
@@ -164,14 +142,12 @@ TEST_F(WatcherTest, a_watch_that_fails_while_the_server_answers_others_is_listed
 }
 
 TEST_F(WatcherTest, a_malformed_object_is_counted_reported_and_never_looks_like_a_deletion) {
-  options.watch_list = false;
   const std::string bad_item = R"({"metadata":{"name":"b","resourceVersion":"21"},"bad":1})";
-  transport.then(Answer::ok(page(10, {"a", "b"})));
-  transport.then(Answer::streaming(
-      {{1s, event("MODIFIED", "a", 11, R"(,"bad":1)") + event("ADDED", "c", 12)}, {1s, "garbage\n"}}));
-  transport.then(Answer::ok(R"({"metadata":{"resourceVersion":"20"},"items":[)" + bad_item +
-                            R"(,{"metadata":{"name":"c","resourceVersion":"12"}}]})"));
-  transport.then(Answer::streaming({}));
+  by_pages(listed(10, {"a", "b"}),
+           watched({{1s, event("MODIFIED", "a", 11, R"(,"bad":1)") + event("ADDED", "c", 12)}, {1s, "garbage\n"}}),
+           Answer::ok(R"({"metadata":{"resourceVersion":"20"},"items":[)" + bad_item +
+                      R"(,{"metadata":{"name":"c","resourceVersion":"12"}}]})"),
+           watched());
   start();
   clock.run_for(1s);
   EXPECT_THAT(names(), UnorderedElementsAre("a", "b", "c"));
@@ -184,35 +160,16 @@ TEST_F(WatcherTest, a_malformed_object_is_counted_reported_and_never_looks_like_
                                   HasSubstr("b is kept as it was")));
 }
 
-TEST_F(WatcherTest, a_line_over_the_cap_relists_instead_of_growing) {
-  options.watch_list = false;
-  options.max_line = 10'000;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{1s, std::string(20'000, 'x')}}));
-  transport.then(Answer::ok(page(20, {"b"})));
-  transport.then(Answer::streaming({}));
-  start();
-  clock.run_for(5s);
-  EXPECT_THAT(names(), ElementsAre("b"));
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("longer than 10000 bytes")));
-}
-
 // etcd holds objects of 1.5 MiB; of a larger one nothing is kept but what was known before, also by a list.
 TEST_F(WatcherTest, an_object_that_is_too_large_breaks_no_watch_and_stays_as_it_was) {
-  options.watch_list = false;
   options.max_line = 10'000;
   const std::string pad = R"(,"pad":")" + std::string(20'000, '<') + "\"";
-  transport.then(Answer::ok(page(10, {"a", "b"})));
-  transport.then(Answer::streaming({{1s, event("MODIFIED", "a", 11, pad) + event("DELETED", "b", 12, pad)},
-                                    {1s, event("ADDED", "c", 13, pad) + event("ADDED", "d", 14)},
-                                    {1s, "garbage\n"}}));
-  transport.then(Answer::broken(Reason::too_large));  // The page of what is left: an object and a half.
-  transport.then(Answer::broken(Reason::too_large));
-  transport.then(Answer::broken(Reason::too_large));
-  transport.then(Answer::broken(Reason::too_large));
-  transport.then(Answer::ok(page(20, {"a"}, "next")));  // Its metadata.
-  transport.then(Answer::ok(page(20, {"d"})));
-  transport.then(Answer::streaming({}));
+  by_pages(listed(10, {"a", "b"}), watched({{1s, event("MODIFIED", "a", 11, pad) + event("DELETED", "b", 12, pad)},
+                                            {1s, event("ADDED", "c", 13, pad) + event("ADDED", "d", 14)},
+                                            {1s, "garbage\n"}}));
+  // The page of what is left, an object and a half, in ever smaller pages; then its metadata.
+  for (int i = 0; i < 4; ++i) transport.then(Answer::broken(Reason::too_large));
+  transport.then(listed(20, {"a"}, "next"), listed(20, {"d"}), watched());
   start();
   clock.run_for(2500ms);
   EXPECT_EQ(watcher->stats().relists, 0U);
@@ -235,15 +192,13 @@ TEST_F(WatcherTest, stop_ends_every_kind_of_wait_at_once) {
     const char* what;
     Answer first;
   } cases[] = {
-      {"while a stream is read", Answer::streaming({})},
-      {"while a request is under way",
-       {.status = 200, .body = {}, .headers = {}, .error = {}, .takes = 25s, .stream = {}}},
+      {"while a stream is read", watched()},
+      {"while a request is under way", Answer::json(200, {}, 25s)},
       {"while it backs off", Answer::broken()},
       {"while the client retries", Answer::retry_after(503, "20")},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
-    ended = false;
     options.watch_list = std::string_view(c.what) != "while the client retries";
     transport.then(c.first);
     start();
@@ -251,23 +206,20 @@ TEST_F(WatcherTest, stop_ends_every_kind_of_wait_at_once) {
     EXPECT_TRUE(watcher->running());
     const MonoTime before = clock.monotonic();
     watcher->stop();
-    watcher->stop();
-    clock.run_ready();
-    EXPECT_TRUE(ended);
+    stop();
     EXPECT_FALSE(watcher->running());
     EXPECT_EQ(clock.monotonic(), before);
-    EXPECT_EQ(transport.open_streams, 0);
   }
 }
 
 // Stops its watcher from within a callback and notes what comes afterwards.
 struct StoppingSink final : WatchSink {
-  Watcher* watcher = nullptr;
+  std::unique_ptr<Watcher>* watcher = nullptr;
   std::string stop_at;
   std::vector<std::string> calls;
   Result<void> note(const char* call) {
     calls.emplace_back(call);
-    if (stop_at == call) watcher->stop();
+    if (stop_at == call) (*watcher)->stop();
     return fail(Reason::decode, "refused");
   }
   void init() override { (void)note("init").has_value(); }
@@ -279,21 +231,17 @@ struct StoppingSink final : WatchSink {
 };
 
 TEST_F(WatcherTest, a_sink_may_stop_its_watcher_from_any_call_and_hears_nothing_after_it) {
+  options.watch_list = false;
+  transport.otherwise(listed(10, {"a", "b"}));
   for (const char* call : {"init", "init_apply", "failed", "init_done", "apply", "remove"}) {
     SCOPED_TRACE(call);
-    transport.requests.clear();
-    ended = false;
-    transport.otherwise(Answer::ok(page(10, {"a", "b"})));
     StoppingSink stopping;
     stopping.stop_at = call;
-    options.watch_list = false;
     options.failed = [&stopping](const Error&) { (void)stopping.note("failed").has_value(); };
-    watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &stopping);
-    stopping.watcher = watcher.get();
-    transport.then(Answer::ok(page(10, {"a", "b"})));
-    transport.then(
-        Answer::streaming({{1s, event("ADDED", "c", 11) + event("DELETED", "c", 12) + event("ADDED", "d", 13)}}));
-    boost::asio::co_spawn(io, watcher->run(), [this](std::exception_ptr) { ended = true; });
+    transport.then(listed(10, {"a", "b"}),
+                   watched({{1s, event("ADDED", "c", 11) + event("DELETED", "c", 12) + event("ADDED", "d", 13)}}));
+    stopping.watcher = &watcher;
+    start(&stopping);
     clock.run_for(5s);
     EXPECT_TRUE(ended);
     EXPECT_EQ(stopping.calls.back(), call);
@@ -307,7 +255,7 @@ boost::asio::awaitable<void> run_watcher(Watcher* watcher) {
 
 TEST_F(WatcherTest, cancelling_the_coroutine_that_awaits_run_stops_it_too) {
   boost::asio::cancellation_signal cancel;
-  transport.then(Answer::streaming({}));
+  transport.then(watched());
   watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &sink);
   boost::asio::co_spawn(
       io, run_watcher(watcher.get()),

@@ -34,6 +34,13 @@ inline Result<Thing> project(std::string_view text) {
   return out;
 }
 
+inline Answer listed(int version, const std::vector<std::string>& names, const std::string& continue_token = {}) {
+  return Answer::ok(page(version, names, continue_token));
+}
+inline Answer watched(std::vector<StreamAct> acts = {}) {
+  return Answer::streaming(std::move(acts));
+}
+
 // What a list at `version` shows of one object.
 inline std::string one_object(int version, std::string_view name, int object_version) {
   return fmt::format(
@@ -61,21 +68,31 @@ struct WatcherTest : ClientFixture {
   std::unique_ptr<Watcher> watcher;
   bool ended = false;
 
-  void start() {
+  WatcherTest() {
     options.failed = [this](const Error& e) { errors.push_back(e.message); };
-    watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, &sink);
+  }
+  // The script for a watcher that begins with a list by pages.
+  void by_pages(auto... answers) {
+    options.watch_list = false;
+    transport.then(std::move(answers)...);
+  }
+  void start(WatchSink* other_sink = nullptr) {
+    ended = false;
+    watcher = std::make_unique<Watcher>(&client, Gvr{"", "v1", "nodes"}, options, other_sink ? other_sink : &sink);
     boost::asio::co_spawn(io, watcher->run(), [this](std::exception_ptr thrown) {
       ended = true;
       if (thrown) std::rethrow_exception(thrown);
     });
     clock.run_ready();
   }
-  void TearDown() override {
-    if (watcher == nullptr) return;
+  void stop() {
     watcher->stop();
     clock.run_ready();
     EXPECT_TRUE(ended) << "run() must end promptly after stop()";
     EXPECT_EQ(transport.open_streams, 0);
+  }
+  void TearDown() override {
+    if (watcher != nullptr) stop();
   }
   std::vector<std::string> names() const {
     std::vector<std::string> out;

@@ -1,9 +1,7 @@
 // Watcher: the protocol, from a first view by pages or by stream to bookmarks, dead peers and renewals.
 #include <gmock/gmock.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-
+#include <ostream>
 #include <set>
 #include <string>
 
@@ -19,13 +17,11 @@ using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
-  options.watch_list = false;
+  options.ns = "gpu";
   options.label_selector = *LabelSelector::parse("a=b");
   options.field_selector = FieldSelector::equals("metadata.name", "x");
-  transport.then(Answer::ok(page(10, {"a", "b"}, "more")));
-  transport.then(Answer::ok(page(10, {"c"})));
-  transport.then(
-      Answer::streaming({{1s, event("ADDED", "d", 11) + event("DELETED", "a", 12)}, {1s, event("MODIFIED", "b", 13)}}));
+  by_pages(listed(10, {"a", "b"}, "more"), listed(10, {"c"}),
+           watched({{1s, event("ADDED", "d", 11) + event("DELETED", "a", 12)}, {1s, event("MODIFIED", "b", 13)}}));
   start();
   EXPECT_TRUE(store.synced());
   EXPECT_THAT(names(), UnorderedElementsAre("a", "b", "c"));
@@ -37,6 +33,7 @@ TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
   EXPECT_EQ(asked(2, "resourceVersion"), "10");
   EXPECT_EQ(asked(2, "sendInitialEvents"), "");
   for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_THAT(transport.requests[i].path, testing::StartsWith("/api/v1/namespaces/gpu/nodes?"));
     EXPECT_EQ(asked(i, "labelSelector"), "a=b");
     EXPECT_EQ(asked(i, "fieldSelector"), "metadata.name=x");
   }
@@ -46,9 +43,9 @@ TEST_F(WatcherTest, lists_by_pages_then_watches_from_the_lists_version) {
 }
 
 TEST_F(WatcherTest, streams_the_initial_view_where_the_server_offers_it) {
-  transport.then(Answer::streaming({{1s, event("ADDED", "a", 5) + event("ADDED", "b", 3)},
-                                    {1s, event("ADDED", "c", 11) + event("DELETED", "b", 12)},
-                                    {1s, bookmark(12, true) + event("ADDED", "d", 13)}}));
+  transport.then(watched({{1s, event("ADDED", "a", 5) + event("ADDED", "b", 3)},
+                          {1s, event("ADDED", "c", 11) + event("DELETED", "b", 12)},
+                          {1s, bookmark(12, true) + event("ADDED", "d", 13)}}));
   start();
   clock.run_for(2s);
   EXPECT_FALSE(store.synced());
@@ -69,17 +66,14 @@ TEST_F(WatcherTest, falls_back_to_pages_where_watch_list_is_refused_or_ignored) 
       {"422", Answer::status_of(422, "Invalid", "sendInitialEvents is forbidden for watch")},
       {"400", Answer::code(400)},
       {"405", Answer::code(405)},
-      {"ignored, with a plain bookmark", Answer::streaming({{1s, event("ADDED", "x", 1) + bookmark(5)}})},
-      {"ignored, then silence", Answer::streaming({{1s, event("ADDED", "x", 1)}})},
-      {"broken off", Answer::streaming({{1s, event("ADDED", "x", 1)}, {1s, "{\"type\":"}, {1s, ""}})},
+      {"ignored, with a plain bookmark", watched({{1s, event("ADDED", "x", 1) + bookmark(5)}})},
+      {"ignored, then silence", watched({{1s, event("ADDED", "x", 1)}})},
+      {"broken off", watched({{1s, event("ADDED", "x", 1)}, {1s, "{\"type\":"}, {1s, ""}})},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.what);
     transport.requests.clear();
-    ended = false;
-    transport.then(c.first);
-    transport.then(Answer::ok(page(10, {"a"})));
-    transport.then(Answer::streaming({}));
+    transport.then(c.first, listed(10, {"a"}), watched());
     start();
     clock.run_for(60s);
     EXPECT_TRUE(store.synced());
@@ -87,20 +81,15 @@ TEST_F(WatcherTest, falls_back_to_pages_where_watch_list_is_refused_or_ignored) 
     EXPECT_EQ(asked(1, "watch"), "");
     EXPECT_EQ(asked(2, "resourceVersion"), "10");
     EXPECT_THAT(errors, IsEmpty()) << "a fallback is no news";
-    watcher->stop();
-    clock.run_ready();
+    stop();
   }
 }
 
 TEST_F(WatcherTest, a_refusal_of_watch_list_is_remembered_and_a_break_is_not) {
-  transport.then(Answer::streaming({{1s, event("ADDED", "x", 1)}, {1s, ""}}));  // Broke: LIST this time.
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::code(410));
-  transport.then(Answer::code(422));  // Tried again, refused: never again.
-  transport.then(Answer::ok(page(20, {"a"})));
-  transport.then(Answer::code(410));
-  transport.then(Answer::ok(page(30, {"a"})));
-  transport.then(Answer::streaming({}));
+  const Answer breaks = watched({{1s, event("ADDED", "x", 1)}, {1s, ""}});
+  transport.then(breaks, listed(10, {"a"}), Answer::code(410));             // A list this time.
+  transport.then(Answer::code(422), listed(20, {"a"}), Answer::code(410));  // Tried again, refused: never again.
+  transport.then(listed(30, {"a"}), watched());
   start();
   clock.run_for(20s);
   EXPECT_EQ(asked(3, "sendInitialEvents"), "true");
@@ -109,49 +98,25 @@ TEST_F(WatcherTest, a_refusal_of_watch_list_is_remembered_and_a_break_is_not) {
 }
 
 TEST_F(WatcherTest, an_expired_version_relists_and_what_was_deleted_meanwhile_is_gone) {
-  for (const bool in_stream : {true, false}) {
-    SCOPED_TRACE(in_stream);
-    options.watch_list = false;
-    ended = false;
-    transport.then(Answer::ok(page(10, {"a", "b"})));
-    if (in_stream) {
-      transport.then(Answer::streaming(
-          {{1s, R"({"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}})"
-                "\n"}}));
-    } else {
-      transport.then(Answer::status_of(410, "Expired", "too old"));
-    }
-    transport.then(Answer::ok(page(20, {"b", "c"})));
-    transport.then(Answer::streaming({}));
+  const std::string expired = R"({"kind":"Status","code":410,"reason":"Expired","message":"too old"})";
+  for (const Answer& answer : {Answer::status_of(410, "Expired", "too old"),
+                               watched({{1s, R"({"type":"ERROR","object":)" + expired + "}\n"}})}) {
+    SCOPED_TRACE(answer.status);
+    by_pages(listed(10, {"a", "b"}), answer, listed(20, {"b", "c"}), watched());
     start();
     EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
     clock.run_for(5s);
     EXPECT_THAT(names(), UnorderedElementsAre("b", "c"));
     EXPECT_EQ(watcher->stats().relists, 1U);
     EXPECT_THAT(errors.back(), HasSubstr("too old"));
-    watcher->stop();
-    clock.run_ready();
+    stop();
   }
 }
 
-TEST_F(WatcherTest, bookmarks_move_the_version_that_the_next_watch_starts_from) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{60s, bookmark(500)}, {60s, ""}}));
-  transport.then(Answer::streaming({}));
-  start();
-  clock.run_for(125s);
-  EXPECT_EQ(asked(2, "resourceVersion"), "500");
-  EXPECT_EQ(watcher->stats().bookmarks, 1U);
-  EXPECT_THAT(errors, IsEmpty());
-}
-
 TEST_F(WatcherTest, half_a_line_at_the_end_of_a_stream_is_dropped_and_comes_again) {
-  options.watch_list = false;
   const std::string line = event("ADDED", "b", 12);
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{2s, event("MODIFIED", "a", 11) + line.substr(0, 30)}, {1s, ""}}));
-  transport.then(Answer::streaming({{1s, line}}));
+  by_pages(listed(10, {"a"}), watched({{2s, event("MODIFIED", "a", 11) + line.substr(0, 30)}, {1s, ""}}),
+           watched({{1s, line}}));
   start();
   clock.run_for(5s);
   EXPECT_EQ(asked(2, "resourceVersion"), "11");
@@ -159,16 +124,11 @@ TEST_F(WatcherTest, half_a_line_at_the_end_of_a_stream_is_dropped_and_comes_agai
 }
 
 TEST_F(WatcherTest, asks_the_server_for_a_random_end_and_does_not_outlive_it_by_much) {
-  options.watch_list = false;
   options.bookmark_gap = 10'000s;
   options.renew_after = 0s;
-  transport.then(Answer::ok(page(10, {"a"})));
-  const Answer hangs = Answer::streaming({{1s, event("MODIFIED", "a", 11)}});
-  transport.then(hangs);
-  for (int i = 0; i < 20; ++i) {
-    transport.then(hangs);
-    transport.then(Answer::ok(page(11, {"a"})));  // Its version, after silence.
-  }
+  const Answer hangs = watched({{1s, event("MODIFIED", "a", 11)}});
+  by_pages(listed(10, {"a"}), hangs);
+  for (int i = 0; i < 20; ++i) transport.then(hangs, listed(11, {"a"}));  // The server's version, after silence.
   start();
   clock.run_for(2h);
   std::set<int> timeouts;
@@ -182,40 +142,23 @@ TEST_F(WatcherTest, asks_the_server_for_a_random_end_and_does_not_outlive_it_by_
   EXPECT_GT(timeouts.size(), 5U) << "watches of a fleet must not end all at once";
 }
 
-TEST_F(WatcherTest, a_stream_silent_past_the_bookmark_gap_is_dead) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{60s, bookmark(20)}}));
-  transport.otherwise(Answer::streaming({{60s, bookmark(21)}}));
+TEST_F(WatcherTest, a_stream_silent_past_the_bookmark_gap_is_dead_and_the_next_starts_from_its_last_bookmark) {
+  by_pages(listed(10, {"a"}), watched({{60s, bookmark(20)}}));
+  transport.otherwise(watched({{60s, bookmark(21)}}));
   start();
   clock.run_for(215s);
   ASSERT_GE(transport.requests.size(), 3U);
   EXPECT_NEAR(gap(2), 60 + 150, 0.01);
   EXPECT_EQ(asked(2, "resourceVersion"), "20");
-}
-
-TEST_F(WatcherTest, a_watch_that_never_brings_anything_ends_in_a_relist) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(1000, {"a"})));
-  transport.then(Answer::streaming({}));
-  transport.then(Answer::ok(page(900, {"b"})));  // A restored etcd: behind what was seen.
-  transport.then(Answer::streaming({}));
-  start();
-  clock.run_for(3min);
-  EXPECT_THAT(names(), ElementsAre("b"));
-  EXPECT_THAT(errors, testing::Contains(HasSubstr("went back in time")));
-  EXPECT_EQ(watcher->stats().relists, 1U);
+  EXPECT_EQ(watcher->stats().bookmarks, 1U);
 }
 
 TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a_watch) {
-  options.watch_list = false;
-  options.renew_after = 4min;  // Times 0.8..1.
-  transport.then(Answer::ok(page(10, {"a", "b"})));
-  transport.then(Answer::streaming({{150s, bookmark(20)}}));  // Silent about b, which is gone: dead at 300 s.
-  transport.then(Answer::ok(page(21, {"a"})));
-  transport.then(Answer::streaming({{100s, bookmark(22)}}));  // Ends at 250 s, and the view is of then.
-  transport.then(Answer::ok(page(23, {"a"})));
-  transport.otherwise(Answer::streaming({}));
+  options.renew_after = 4min;                                          // Times 0.8..1.
+  by_pages(listed(10, {"a", "b"}), watched({{150s, bookmark(20)}}));   // Silent about b, which is gone: dead at 300 s.
+  transport.then(listed(21, {"a"}), watched({{100s, bookmark(22)}}));  // Ends at 250 s, and the view is of then.
+  transport.then(listed(23, {"a"}));
+  transport.otherwise(watched());
   start();
   clock.run_for(299s);
   EXPECT_THAT(names(), testing::UnorderedElementsAre("a", "b"));
@@ -229,11 +172,8 @@ TEST_F(WatcherTest, a_view_that_is_to_be_renewed_is_listed_again_at_the_end_of_a
 }
 
 TEST_F(WatcherTest, a_view_is_current_while_its_watch_brings_something) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({}));  // Dead at 150 s.
-  transport.then(Answer::ok(page(21, {"a"})));
-  transport.then(Answer::streaming({{60s, bookmark(22)}}));
+  by_pages(listed(10, {"a"}), watched());  // Dead at 150 s.
+  transport.then(listed(21, {"a"}), watched({{60s, bookmark(22)}}));
   start();
   clock.run_for(145s);
   EXPECT_EQ(watcher->view().state, ViewState::current);
@@ -246,9 +186,8 @@ TEST_F(WatcherTest, a_view_is_current_while_its_watch_brings_something) {
 
 TEST_F(WatcherTest, a_watch_that_is_refused_is_replaced_by_lists_which_make_no_view_current) {
   options.refused_retry = 70s;  // Times 1..3.
-  transport.then(Answer::streaming({{{}, event("ADDED", "a", 1) + bookmark(10, true)}, {30s, bookmark(11)}, {1s, ""}}));
-  transport.then(Answer::status_of(403, "Forbidden", "no watch"));
-  transport.then(Answer::ok(page(30, {"b"})));
+  transport.then(watched({{{}, event("ADDED", "a", 1) + bookmark(10, true)}, {30s, bookmark(11)}, {1s, ""}}),
+                 Answer::status_of(403, "Forbidden", "no watch"), listed(30, {"b"}));
   transport.otherwise(Answer::status_of(403, "Forbidden", "no watch, no list"));
   start();
   EXPECT_EQ(watcher->view().state, ViewState::current);
@@ -264,15 +203,12 @@ TEST_F(WatcherTest, a_watch_that_is_refused_is_replaced_by_lists_which_make_no_v
 }
 
 TEST_F(WatcherTest, what_is_not_trusted_any_more_is_unread_until_it_is_listed_again) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(1000, {"a"})));
-  transport.then(Answer::streaming({}));
+  by_pages(listed(1000, {"a"}), watched());
   start();
   clock.run_for(1s);
-  Answer slow = Answer::ok(page(900, {"b"}));
+  Answer slow = listed(900, {"b"});
   slow.takes = 5s;
-  transport.then(slow);
-  transport.then(Answer::streaming({{60s, bookmark(901)}}));
+  transport.then(slow, watched({{60s, bookmark(901)}}));
   watcher->list_again();
   clock.run_for(1s);
   EXPECT_EQ(watcher->view().state, ViewState::unread);
@@ -284,16 +220,13 @@ TEST_F(WatcherTest, what_is_not_trusted_any_more_is_unread_until_it_is_listed_ag
 
 // It has caught up by the time at which a watch from the old version would notice.
 TEST_F(WatcherTest, a_server_that_lost_its_last_second_is_noticed_when_the_connection_breaks) {
-  options.watch_list = false;
   const Error broke{Reason::transport, 0, "connection reset"};
-  transport.then(Answer::ok(page(1000, {"a", "lost"})));
-  transport.then(Answer::streaming({{10s, bookmark(1001)}, {10s, "", broke}}));
-  transport.then(Answer::streaming({{10s, bookmark(1002)}, {10s, "", broke}}));
-  transport.then(Answer::ok(one_object(1001, "lost", 1000)));  // Its version: only a connection that broke.
-  transport.then(Answer::streaming({}));
-  transport.then(Answer::ok(page(999, {})));      // Its version,
-  transport.then(Answer::ok(page(1003, {"a"})));  // and the list, by which it has caught up.
-  transport.otherwise(Answer::streaming({}));
+  by_pages(listed(1000, {"a", "lost"}), watched({{10s, bookmark(1001)}, {10s, "", broke}}),
+           watched({{10s, bookmark(1002)}, {10s, "", broke}}),
+           Answer::ok(one_object(1001, "lost", 1000)));  // Its version: only a connection that broke.
+  transport.then(watched(), listed(999, {}));            // Its version,
+  transport.then(listed(1003, {"a"}));                   // and the list, by which it has caught up.
+  transport.otherwise(watched());
   start();
   clock.run_for(35s);
   EXPECT_EQ(asked(2, "resourceVersion"), "1001");
@@ -303,86 +236,48 @@ TEST_F(WatcherTest, a_server_that_lost_its_last_second_is_noticed_when_the_conne
   EXPECT_THAT(errors, testing::Contains(HasSubstr("the server went back in time")));
 }
 
-struct LossTest : WatcherTest {
-  // The newest change is `line`; then the connection breaks, and a list of its object is answered by `found`.
-  void lose(const std::string& line, const std::string& found) {
-    options.watch_list = false;
-    const Error broke{Reason::transport, 0, "connection reset"};
-    transport.then(Answer::ok(page(1000, {"a", "b"})));
-    transport.then(Answer::streaming({{10s, line}, {10s, bookmark(1005)}, {1s, "", broke}}));
-    transport.then(Answer::streaming({}));
-    transport.then(Answer::ok(found));
-    transport.then(Answer::ok(page(2001, {"b"})));
-    transport.otherwise(Answer::streaming({}));
-    start();
-    clock.run_for(30s);
-    EXPECT_EQ(asked(3, "fieldSelector"), "metadata.name=a");
-    EXPECT_EQ(asked(3, "limit"), "1");
-    EXPECT_EQ(asked(3, "resourceVersion"), "") << "a consistent read";
-  }
-  bool went_back() const {
-    return std::ranges::any_of(errors, [](const auto& e) { return e.contains("went back in time"); });
-  }
+// The newest change is `line`; then the connection breaks, and a list of its object is answered by `found`. When the
+// server answers again it is past the versions that it has lost.
+struct Loss {
+  const char* what;
+  std::string line, found;
+  unsigned lists;
+  bool went_back = false;
 };
-
-// When it answers again it is past the versions that it has lost.
-TEST_F(LossTest, a_loss_is_noticed_by_the_newest_change) {
-  lose(event("MODIFIED", "a", 1004), one_object(2000, "a", 999));
-  EXPECT_TRUE(went_back());
-  EXPECT_THAT(names(), ElementsAre("b")) << "listed again";
+void PrintTo(const Loss& row, std::ostream* out) {
+  *out << row.what;
 }
+struct LossTest : WatcherTest, testing::WithParamInterface<Loss> {};
 
-TEST_F(LossTest, a_deletion_that_was_lost_is_noticed_as_well) {
-  lose(event("DELETED", "a", 1004), one_object(2000, "a", 999));
-  EXPECT_TRUE(went_back());
-  EXPECT_EQ(watcher->stats().relists, 1U);
-}
-
-TEST_F(LossTest, a_newest_change_that_is_as_it_was_costs_no_list) {
-  lose(event("MODIFIED", "a", 1004), one_object(2000, "a", 1004));
-  EXPECT_EQ(watcher->stats().lists, 1U);
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset")));
-}
-
-TEST_F(LossTest, nor_does_an_object_that_is_deleted_still) {
-  lose(event("DELETED", "a", 1004), page(2000, {}));
-  EXPECT_EQ(watcher->stats().lists, 1U);
-}
-
-TEST_F(LossTest, nor_does_it_prove_anything_that_a_server_without_the_selector_lists_another_object) {
-  lose(event("MODIFIED", "a", 1004), one_object(2000, "b", 1000));
-  EXPECT_EQ(watcher->stats().lists, 2U);
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset")));
-}
-
-TEST_F(LossTest, an_object_that_is_gone_meanwhile_proves_nothing_and_the_view_is_listed_again) {
-  lose(event("MODIFIED", "a", 1004), page(2000, {}));
-  EXPECT_EQ(watcher->stats().lists, 2U);
-  EXPECT_THAT(names(), ElementsAre("b"));
-  EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset"))) << "it is the usual thing";
-}
-
-TEST_F(WatcherTest, two_scopes_of_one_resource_do_not_disturb_each_other) {
-  options.watch_list = false;
-  transport.then(Answer::ok(page(10, {"a"})));
-  transport.then(Answer::streaming({{1s, event("ADDED", "b", 11)}}));
+TEST_P(LossTest, is_noticed_by_the_newest_change_which_proves_nothing_where_it_can_have_other_reasons) {
+  const Error broke{Reason::transport, 0, "connection reset"};
+  by_pages(listed(1000, {"a", "b"}), watched({{10s, GetParam().line}, {10s, bookmark(1005)}, {1s, "", broke}}),
+           watched(), Answer::ok(GetParam().found), listed(2001, {"b"}));
+  transport.otherwise(watched());
   start();
-  Store<Thing> other_store;
-  StoreSink<Thing> other_sink(&other_store, project);
-  WatcherOptions other_options = options;
-  other_options.ns = "other";
-  Watcher other(&client, Gvr{"", "v1", "pods"}, other_options, &other_sink);
-  transport.then(Answer::ok(page(50, {"x"})));
-  transport.then(Answer::streaming({{2s, event("DELETED", "x", 51)}}));
-  boost::asio::co_spawn(io, other.run(), boost::asio::detached);
-  clock.run_for(5s);
-  EXPECT_THAT(names(), UnorderedElementsAre("a", "b"));
-  EXPECT_TRUE(other_store.synced());
-  EXPECT_EQ(other_store.size(), 0U);
-  EXPECT_THAT(transport.requests.at(2).path, HasSubstr("/api/v1/namespaces/other/pods?"));
-  other.stop();
-  clock.run_ready();
+  clock.run_for(30s);
+  EXPECT_EQ(asked(3, "fieldSelector"), "metadata.name=a");
+  EXPECT_EQ(asked(3, "limit"), "1");
+  EXPECT_EQ(asked(3, "resourceVersion"), "") << "a consistent read";
+  EXPECT_EQ(watcher->stats().lists, GetParam().lists);
+  EXPECT_EQ(watcher->stats().relists, GetParam().went_back ? 1U : 0U);
+  EXPECT_EQ(names() == std::vector<std::string>{"b"}, GetParam().lists == 2 || GetParam().line.contains("DELETED"));
+  if (GetParam().went_back)
+    EXPECT_THAT(errors, testing::Contains(HasSubstr("went back in time")));
+  else
+    EXPECT_THAT(errors, ElementsAre(HasSubstr("connection reset")));
 }
+const std::string kModified = event("MODIFIED", "a", 1004);
+const std::string kDeleted = event("DELETED", "a", 1004);
+INSTANTIATE_TEST_SUITE_P(rows, LossTest,
+                         testing::Values(Loss{"a change was lost", kModified, one_object(2000, "a", 999), 2, true},
+                                         Loss{"a deletion was lost", kDeleted, one_object(2000, "a", 999), 2, true},
+                                         Loss{"it is as it was", kModified, one_object(2000, "a", 1004), 1},
+                                         Loss{"it is deleted still", kDeleted, page(2000, {}), 1},
+                                         Loss{"a server without the selector lists another", kModified,
+                                              one_object(2000, "b", 1000), 2},
+                                         Loss{"it is gone meanwhile", kModified, page(2000, {}), 2}),
+                         [](const auto& row) { return "row" + std::to_string(row.index); });
 
 }  // namespace
 }  // namespace k8s::test::watcher_test

@@ -1,15 +1,32 @@
-// Any bytes as a label selector: no crash, and what is accepted means the same after it was
-// written and read again.
+// Any bytes as a timestamp, as a duration and as a label selector: no crash, and what is accepted stays the same when
+// it is written and read again, except that Kubernetes' timestamps have no milliseconds.
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "k8sclient/value/object.h"
 #include "k8sclient/value/selectors.h"
+#include "k8sclient/value/time.h"
 
 namespace {
+
+void read_time(std::string_view text) {
+  const std::optional<k8s::WallTime> time = k8s::parse_rfc3339(text);
+  if (!time) return;
+  const std::chrono::year_month_day date(std::chrono::floor<std::chrono::days>(*time));
+  if (date.year() < std::chrono::year(0) || date.year() > std::chrono::year(9999)) return;  // By its offset.
+  if (k8s::parse_rfc3339(k8s::format_micro_time(*time)) != *time) std::abort();
+  if (k8s::parse_rfc3339(k8s::format_time(*time)) != std::chrono::floor<std::chrono::seconds>(*time)) std::abort();
+}
+
+void read_duration(std::string_view text) {
+  const std::optional<k8s::Duration> duration = k8s::parse_go_duration(text);
+  if (duration && k8s::parse_go_duration(k8s::format_go_duration(*duration)) != *duration) std::abort();
+}
 
 void read_labels(std::string_view text) {
   const k8s::Result<k8s::LabelSelector> selector = k8s::LabelSelector::parse(text);
@@ -30,6 +47,8 @@ void read_labels(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
+  read_time(text);
+  read_duration(text);
   read_labels(text);
   return 0;
 }
