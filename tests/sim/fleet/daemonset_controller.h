@@ -33,7 +33,6 @@ class DaemonSetController {
   void stop() { outbox_.stop(); }
 
  private:
-  struct NodePods;
   using PodsByNode = std::map<std::string, std::vector<JsonPtr>>;
 
   void dirty(const k8s::ObjectKey& key);

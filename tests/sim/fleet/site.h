@@ -21,10 +21,8 @@ struct FleetFaults {
   bool mps_unclean_exit = false;     // MPS daemons are killed instead of stopping: GPUs stay EXCLUSIVE_PROCESS.
   // The first node that is to stop an MPS daemon is lost before it hears of that. It strikes once.
   bool lost_before_mps_stops = false;
-  bool jobs_remain = false;            // Driver upgrades wait for jobs, and MIG changes for pods, as long as it is set.
-  bool init_hangs_unlabelled = false;  // v0.18.1 and older: config-manager's init container waits for a label forever.
-  bool nfd_down = false;               // NFD's master does nothing: labels freeze.
-  bool operator_down = false;          // The GPU Operator does nothing.
+  bool jobs_remain = false;  // Driver upgrades wait for jobs, and MIG changes for pods, as long as it is set.
+  bool nfd_down = false;     // NFD's master does nothing: labels freeze.
   k8s::Duration late_slice_reports{0};  // From a look of nos's gpu-agent to its report (scaled).
   std::int64_t most_slices = 0;         // Nebuly's fork exits where a GPU has more slices than that. 0: no limit.
   // Not a fault but another way to run: feature discovery writes a file for NFD's worker (nfd_worker.h). From the next

@@ -83,7 +83,6 @@ void BoundaryRules::note_text(const AuditEntry& entry) {
 
 // S10 and S14: nobody has stopped it, and the views of those who might have are current.
 void BoundaryRules::judge_begin(const AuditEntry& entry, const std::string& target) {
-  ++begins_;
   for (const auto& [id, since] : stops_) {
     if (id.starts_with("nodes ") && id != "nodes " + entry.key.name) continue;
     if (id.starts_with("sharingrollouts ")) {
