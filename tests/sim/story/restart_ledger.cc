@@ -45,7 +45,6 @@ void RestartLedger::on_write(const AuditEntry& entry) {
     lease_ = std::chrono::seconds((*entry.after)["spec"].value("leaseDurationSeconds", 0));
     return;
   }
-  writers_.insert(entry.user_agent);
   const std::string what = entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key);
   if (!entry.changed()) {
     ++idle_writes_;

@@ -188,7 +188,7 @@ int tell(const StorySettings& settings, TellShort tell_short) {
   fleet_options.act_as_controllers = settings.serve_sim;
   Fleet fleet(&client, clock.get(), std::move(fleet_options));
   ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig, log);
-  Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
+  Story story(&client, clock.get(), &child, &fleet, story_options(settings, *std::move(definitions)));
   if (simulated) story.invariant = [&judge = simulated->invariants] { return judge.violation(); };
 
   std::optional<std::vector<StoryStep>> steps;
