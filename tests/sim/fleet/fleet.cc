@@ -86,6 +86,8 @@ struct Fleet::Parts {
   Scheduler scheduler;
   ClusterAutoscaler autoscaler;
   NosPartitioner nos_partitioner;
+  const std::vector<Actor*> actors{&nfd,        &daemonsets, &gpu_operator, &driver_upgrader, &mig_manager,
+                                   &dra_driver, &scheduler,  &autoscaler,   &nos_partitioner};
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
   std::unique_ptr<k8s::Signal> stop;
@@ -182,31 +184,15 @@ asio::awaitable<void> Fleet::run() {
   parts.watch(site, kNodeFeatures, &site->nodefeatures, parts.options.timing.nfd_api);
   parts.spawn(site->agenda.run());
   for (auto& watcher : parts.watchers) parts.spawn(watcher->run());
-  parts.spawn(parts.nfd.run());
-  parts.spawn(parts.daemonsets.run());
-  parts.spawn(parts.gpu_operator.run());
-  parts.spawn(parts.driver_upgrader.run());
-  parts.spawn(parts.mig_manager.run());
-  parts.spawn(parts.dra_driver.run());
-  parts.spawn(parts.scheduler.run());
-  parts.spawn(parts.autoscaler.run());
-  parts.spawn(parts.nos_partitioner.run());
+  for (Actor* actor : parts.actors) parts.spawn(actor->run());
   for (auto& [name, node] : parts.nodes) play(node.get());
 
   const bool stopped = co_await parts.stop->wait_until(k8s::MonoTime::never());
   (void)stopped;
   site->agenda.stop();
   for (auto& watcher : parts.watchers) watcher->stop();
-  parts.nfd.stop();
-  parts.daemonsets.stop();
-  parts.gpu_operator.stop();
-  parts.driver_upgrader.stop();
-  parts.mig_manager.stop();
-  parts.dra_driver.stop();
   parts.executor.reset();
-  parts.scheduler.stop();
-  parts.autoscaler.stop();
-  parts.nos_partitioner.stop();
+  for (Actor* actor : parts.actors) actor->stop();
   for (auto& [name, node] : parts.nodes) node->stop();
   while (parts.tasks.running > 0) {
     const bool one_ended = co_await parts.tasks.ended->wait_until(k8s::MonoTime::never());

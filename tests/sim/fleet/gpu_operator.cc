@@ -22,8 +22,7 @@ constexpr std::array kOperands{Operand::device_plugin, Operand::mps_control_daem
 
 }  // namespace
 
-GpuOperator::GpuOperator(Site* site, std::string ns)
-    : site_(site), namespace_(std::move(ns)), outbox_(site->client, site->clock) {}
+GpuOperator::GpuOperator(Site* site, std::string ns) : Actor(site), namespace_(std::move(ns)) {}
 
 // Of several the oldest counts, then the lowest name.
 JsonPtr GpuOperator::active_policy() const {

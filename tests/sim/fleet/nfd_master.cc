@@ -40,8 +40,6 @@ std::string key_list(const std::map<std::string, std::string>& labels) {
 
 }  // namespace
 
-NfdMaster::NfdMaster(Site* site) : site_(site), outbox_(site->client, site->clock) {}
-
 void NfdMaster::add_node(const std::string& node) {
   worker_[node] = {{"feature.node.kubernetes.io/pci-10de.present", "true"},
                    {"feature.node.kubernetes.io/cpu-model.vendor_id", "AMD"},

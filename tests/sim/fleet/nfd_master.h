@@ -2,20 +2,17 @@
 // that its annotation lists, overwrites foreign values of keys it wants, and never looks at Nodes by itself.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
 
-class NfdMaster {
+class NfdMaster : public Actor {
  public:
-  explicit NfdMaster(Site* site);
+  using Actor::Actor;
 
   // What NFD's worker finds on a machine with an NVIDIA card.
   void add_node(const std::string& node);
@@ -26,20 +23,14 @@ class NfdMaster {
   // What somebody says in a NodeFeature.
   void on_node_feature(const JsonPtr& before, const JsonPtr& after);
 
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
-
  private:
   using Labels = std::map<std::string, std::string>;
   void dirty(const std::string& node);
   void reconcile(const std::string& node);
 
-  Site* site_;
-  Outbox outbox_;
   std::map<std::string, Labels> worker_, handed_over_;  // By node.
   std::map<std::string, std::map<k8s::ObjectKey, Labels>> features_;
   std::set<std::string> dirty_, gone_;
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

@@ -11,6 +11,7 @@
 #include "k8sclient/clock.h"
 #include "tests/sim/fleet/agenda.h"
 #include "tests/sim/fleet/mirror.h"
+#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/timing.h"
 
 namespace gso::sim {
@@ -46,6 +47,21 @@ struct Site {
   Agenda agenda;
   FleetFaults faults;
   Mirror nodes, pods, configmaps, daemonsets, revisions, clusterpolicies, nodefeatures;
+};
+
+// Somebody who works on the cluster: acts on what changes and by the agenda, and sends one write after the other.
+class Actor {
+ public:
+  // `site` must outlive it.
+  explicit Actor(Site* site) : site_(site), outbox_(site->client, site->clock) {}
+  // Sends until stop().
+  boost::asio::awaitable<void> run() { return outbox_.run(); }
+  void stop() { outbox_.stop(); }
+
+ protected:
+  Site* site_;
+  Outbox outbox_;
+  std::shared_ptr<int> life_ = std::make_shared<int>();  // What was put on the agenda dies with it.
 };
 
 }  // namespace gso::sim
