@@ -146,6 +146,11 @@ std::vector<std::string> make_namespaces(std::size_t count) {
   return names;
 }
 
+k8s::Result<std::unique_ptr<Server>> make_server(const RemoteServer& which) {
+  if (which.kubeconfig == "sim") return make_simulated_server();
+  return make_remote_server(which);
+}
+
 int compare(const Arguments& arguments) {
   k8s::Result<std::vector<Sequence>> sequences = load_sequences(arguments.folder, arguments.root);
   if (!sequences) {
@@ -157,9 +162,8 @@ int compare(const Arguments& arguments) {
   });
   RemoteServer at_a = arguments.server_b;
   at_a.kubeconfig = arguments.server_a;
-  k8s::Result<std::unique_ptr<Server>> a =
-      arguments.server_a == "sim" ? make_simulated_server() : make_remote_server(at_a);
-  k8s::Result<std::unique_ptr<Server>> b = make_remote_server(arguments.server_b);
+  k8s::Result<std::unique_ptr<Server>> a = make_server(at_a);
+  k8s::Result<std::unique_ptr<Server>> b = make_server(arguments.server_b);
   for (const auto* server : {&a, &b}) {
     if (*server) continue;
     fmt::print(stderr, "conformance_sequences: {}\n", server->error().message);
@@ -188,7 +192,8 @@ int main(int argc, char** argv) {
   gso::conformance::Arguments arguments;
   CLI::App app("Plays request sequences on two Kubernetes API servers, a and b, and compares their answers.");
   app.add_option("--server-a", arguments.server_a, "sim, a kubeconfig, or an http:// address")->capture_default_str();
-  app.add_option("--kubeconfig", arguments.server_b.kubeconfig, "Of server b: a kubeconfig, or an http:// address")
+  app.add_option("--kubeconfig", arguments.server_b.kubeconfig,
+                 "Of server b: a kubeconfig, or an http:// address, or sim")
       ->required();
   app.add_option("--etcd", arguments.server_b.etcd,
                  "Address of server b's etcd, for sequences about forgotten versions");

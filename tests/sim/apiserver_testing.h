@@ -18,48 +18,35 @@ struct Answer {
   std::string text;
 
   [[nodiscard]] std::string reason() const { return body.is_object() ? body.value("reason", "") : ""; }
-  [[nodiscard]] std::string message() const { return body.is_object() ? body.value("message", "") : ""; }
   [[nodiscard]] std::string revision() const { return body["metadata"].value("resourceVersion", ""); }
 };
 
 struct Api {
   boost::asio::io_context io;
   SimClock clock{io, *k8s::parse_rfc3339("2026-01-01T00:00:00Z")};
-  ApiServer server;
+  ApiServer server{io.get_executor(), clock};
   RequestContext context{"alice", "test/v1", 0};
 
-  explicit Api(ApiServerOptions options = {}) : server(io.get_executor(), clock, options) {}
-
   Answer send(k8s::Method method, std::string_view path, const nlohmann::json& body = nullptr,
-              std::string_view content_type = "application/json", std::string_view accept = "application/json") {
-    return send_text(method, path, body.is_null() ? "" : body.dump(), content_type, accept);
+              std::string_view content_type = "application/json") {
+    return send_text(method, path, body.is_null() ? "" : body.dump(), content_type);
   }
   Answer send_text(k8s::Method method, std::string_view path, std::string body,
-                   std::string_view content_type = "application/json", std::string_view accept = "application/json") {
-    k8s::HttpRequest request = local_request(method, path, std::move(body), content_type);
-    request.accept = accept;
+                   std::string_view content_type = "application/json") {
+    const k8s::HttpRequest request = local_request(method, path, std::move(body), content_type);
     const k8s::HttpResponse response = server.handle(request, context);
     return {response.status, nlohmann::json::parse(response.body, nullptr, false), response.body};
   }
-  Answer get(std::string_view path, std::string_view accept = "application/json") {
-    return send(k8s::Method::get, path, nullptr, "", accept);
-  }
+  Answer get(std::string_view path) { return send(k8s::Method::get, path); }
   Answer post(std::string_view path, const nlohmann::json& body) { return send(k8s::Method::post, path, body); }
-  Answer put(std::string_view path, const nlohmann::json& body) { return send(k8s::Method::put, path, body); }
   Answer merge(std::string_view path, const nlohmann::json& body) {
     return send(k8s::Method::patch, path, body, "application/merge-patch+json");
-  }
-  Answer apply(std::string_view path, const nlohmann::json& body) {
-    return send(k8s::Method::patch, path, body, "application/apply-patch+yaml");
   }
   Answer remove(std::string_view path, const nlohmann::json& body = nullptr) {
     return send(k8s::Method::del, path, body);
   }
-  std::shared_ptr<WatchStream> watch(std::string_view path, std::string_view accept = "application/json") {
-    k8s::HttpRequest request;
-    request.path = path;
-    request.accept = accept;
-    auto answer = server.watch(request, context);
+  std::shared_ptr<WatchStream> watch(std::string_view path) {
+    auto answer = server.watch(local_request(k8s::Method::get, path), context);
     auto* stream = std::get_if<std::shared_ptr<WatchStream>>(&answer);
     return stream == nullptr ? nullptr : *stream;
   }

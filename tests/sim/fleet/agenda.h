@@ -25,7 +25,6 @@ class Agenda {
   // Runs tasks until stop().
   boost::asio::awaitable<void> run();
   void stop();
-  [[nodiscard]] k8s::Clock* clock() const { return clock_; }
 
  private:
   struct Entry {

@@ -60,8 +60,7 @@ bool is_up(const json& node) {
 
 }  // namespace
 
-ClusterAutoscaler::ClusterAutoscaler(Site* site, Cloud cloud)
-    : site_(site), cloud_(std::move(cloud)), outbox_(site->client, site->clock) {}
+ClusterAutoscaler::ClusterAutoscaler(Site* site, Cloud cloud) : Actor(site), cloud_(std::move(cloud)) {}
 
 void ClusterAutoscaler::manage(NodeGroup group) {
   const std::string name = group.machine.name;

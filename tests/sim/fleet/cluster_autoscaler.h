@@ -4,18 +4,15 @@
 // kubernetes/autoscaler, cluster-autoscaler/core (static_autoscaler.go, scaledown) and simulator/drain.go.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "tests/sim/fleet/node_agent.h"
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
@@ -29,7 +26,7 @@ struct NodeGroup {
   std::size_t least = 0, most = 0;
 };
 
-class ClusterAutoscaler {
+class ClusterAutoscaler : public Actor {
  public:
   struct Cloud {
     std::function<void(NodeSpec)> boot;
@@ -51,9 +48,6 @@ class ClusterAutoscaler {
   // Machines that have been ordered or are on their way out.
   [[nodiscard]] bool at_work() const { return !booting_.empty() || !leaving_.empty(); }
 
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
-
  private:
   void scan();
   void scale_up(const NodeGroup& group);
@@ -65,9 +59,7 @@ class ClusterAutoscaler {
   [[nodiscard]] bool is_unneeded(const nlohmann::json& node) const;
   [[nodiscard]] bool some_pod_fits_nowhere() const;
 
-  Site* site_;
   Cloud cloud_;
-  Outbox outbox_;
   std::map<std::string, NodeGroup> groups_;
   std::map<std::string, std::string> booting_;           // Machine -> group, until its Node is there.
   std::map<std::string, k8s::MonoTime> unneeded_since_;  // By node.
@@ -75,7 +67,6 @@ class ClusterAutoscaler {
   std::vector<std::string> added_, removed_;
   std::uint64_t names_ = 0;
   bool scanning_ = false;
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

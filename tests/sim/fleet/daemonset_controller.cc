@@ -69,8 +69,6 @@ bool selection_differs(const json& before, const json& after) {
 
 }  // namespace
 
-DaemonSetController::DaemonSetController(Site* site) : site_(site), outbox_(site->client, site->clock) {}
-
 void DaemonSetController::on_node(const JsonPtr& before, const JsonPtr& after) {
   if (before != nullptr && after != nullptr && !selection_differs(*before, *after)) return;
   for (const auto& [key, daemonset] : site_->daemonsets.all()) dirty(key);

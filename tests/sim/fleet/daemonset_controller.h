@@ -2,14 +2,11 @@
 // directly), rolling updates, status. Source of the rules: Kubernetes' pkg/controller/daemon.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
@@ -21,19 +18,15 @@ namespace gso::sim {
 // The controller-revision-hash of its template.
 [[nodiscard]] std::string template_hash(const nlohmann::json& daemonset);
 
-class DaemonSetController {
+class DaemonSetController : public Actor {
  public:
-  explicit DaemonSetController(Site* site);
+  using Actor::Actor;
   // To be called for every change of these mirrors.
   void on_daemonset(const k8s::ObjectKey& key) { dirty(key); }
   void on_node(const JsonPtr& before, const JsonPtr& after);
   void on_pod(const JsonPtr& before, const JsonPtr& after);
 
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
-
  private:
-  struct NodePods;
   using PodsByNode = std::map<std::string, std::vector<JsonPtr>>;
 
   void dirty(const k8s::ObjectKey& key);
@@ -48,14 +41,11 @@ class DaemonSetController {
   void create_pod(const nlohmann::json& daemonset, const std::string& hash, const std::string& node);
   void delete_pod(const nlohmann::json& pod);
 
-  Site* site_;
-  Outbox outbox_;
   std::set<k8s::ObjectKey> dirty_;
   // What was sent and has not shown in the mirror yet: creations by DaemonSet uid and node, deletions by pod uid.
   std::set<std::string> creating_, deleting_;
   std::set<std::string> revising_;
   std::uint64_t names_ = 0;
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

@@ -1,7 +1,6 @@
 // Which nodes a DaemonSet selects, and the hash of its template.
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/daemonset_controller.h"
@@ -83,12 +82,7 @@ bool daemonset_keeps(const json& daemonset, const json& node) {
 }
 
 std::string template_hash(const json& daemonset) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a.
-  for (const char c : member(member(daemonset, "spec"), "template").dump())
-    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%08x", hash);
-  return text.data();
+  return fingerprint(member(member(daemonset, "spec"), "template"));
 }
 
 }  // namespace gso::sim

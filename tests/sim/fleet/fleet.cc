@@ -56,7 +56,6 @@ struct Fleet::Parts {
         scheduler(site),
         autoscaler(site, std::move(cloud)),
         nos_partitioner(site),
-        workload(site, options.workload),
         tasks(site->clock),
         stop(site->clock->make_signal()) {}
 
@@ -87,7 +86,8 @@ struct Fleet::Parts {
   Scheduler scheduler;
   ClusterAutoscaler autoscaler;
   NosPartitioner nos_partitioner;
-  Workload workload;
+  const std::vector<Actor*> actors{&nfd,        &daemonsets, &gpu_operator, &driver_upgrader, &mig_manager,
+                                   &dra_driver, &scheduler,  &autoscaler,   &nos_partitioner};
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
   std::unique_ptr<k8s::Signal> stop;
@@ -96,8 +96,6 @@ struct Fleet::Parts {
 
 Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
     : site_(std::make_unique<Site>(client, clock, options.timing)) {
-  if (options.workload.nodes.empty())
-    for (const NodeSpec& node : options.nodes) options.workload.nodes.push_back(node.name);
   ClusterAutoscaler::Cloud cloud{.boot = [this](NodeSpec spec) { add_node(std::move(spec)); },
                                  .shut_down = [this](const std::string& name) { remove_node(name); }};
   parts_ = std::make_unique<Parts>(site_.get(), std::move(options), std::move(cloud));
@@ -108,10 +106,9 @@ Fleet::Fleet(k8s::ApiClient* client, k8s::Clock* clock, FleetOptions options)
 Fleet::~Fleet() = default;
 
 void Fleet::make_agent(const NodeSpec& spec) {
-  auto publish = [this, name = spec.name](const PodSpec& pod,
-                                          std::optional<std::map<std::string, std::string>> labels) {
+  auto publish = [this, name = spec.name](std::optional<std::map<std::string, std::string>> labels) {
     if (site_->faults.feature_files) return parts_->nfd_worker.file_changed(name, std::move(labels));
-    if (labels) parts_->nfd.publish(name, pod, *labels);
+    if (labels) parts_->nfd.hand_over(name, *labels);
   };
   parts_->nodes[spec.name] =
       std::make_unique<NodeAgent>(site_.get(), spec, parts_->options.act_as_controllers, std::move(publish));
@@ -187,34 +184,15 @@ asio::awaitable<void> Fleet::run() {
   parts.watch(site, kNodeFeatures, &site->nodefeatures, parts.options.timing.nfd_api);
   parts.spawn(site->agenda.run());
   for (auto& watcher : parts.watchers) parts.spawn(watcher->run());
-  parts.spawn(parts.nfd.run());
-  parts.spawn(parts.daemonsets.run());
-  parts.spawn(parts.gpu_operator.run());
-  parts.spawn(parts.driver_upgrader.run());
-  parts.spawn(parts.mig_manager.run());
-  parts.spawn(parts.dra_driver.run());
-  parts.spawn(parts.scheduler.run());
-  parts.spawn(parts.autoscaler.run());
-  parts.spawn(parts.nos_partitioner.run());
-  parts.spawn(parts.workload.run());
+  for (Actor* actor : parts.actors) parts.spawn(actor->run());
   for (auto& [name, node] : parts.nodes) play(node.get());
-  parts.workload.begin();
 
   const bool stopped = co_await parts.stop->wait_until(k8s::MonoTime::never());
   (void)stopped;
   site->agenda.stop();
   for (auto& watcher : parts.watchers) watcher->stop();
-  parts.nfd.stop();
-  parts.daemonsets.stop();
-  parts.gpu_operator.stop();
-  parts.driver_upgrader.stop();
-  parts.mig_manager.stop();
-  parts.dra_driver.stop();
   parts.executor.reset();
-  parts.scheduler.stop();
-  parts.autoscaler.stop();
-  parts.nos_partitioner.stop();
-  parts.workload.stop();
+  for (Actor* actor : parts.actors) actor->stop();
   for (auto& [name, node] : parts.nodes) node->stop();
   while (parts.tasks.running > 0) {
     const bool one_ended = co_await parts.tasks.ended->wait_until(k8s::MonoTime::never());
@@ -226,19 +204,15 @@ void Fleet::stop() {
   parts_->stop->notify();
 }
 
-bool Fleet::crash(std::string_view node_name, std::string_view daemonset, std::string_view container, int code) {
+bool Fleet::crash(std::string_view node_name, std::string_view daemonset, std::string_view container) {
   NodeAgent* agent = node(node_name);
   PodRunner* pod = agent == nullptr ? nullptr : agent->pod_of(daemonset);
-  return pod != nullptr && pod->crash(container, code, "");
+  return pod != nullptr && pod->crash(container);
 }
 
 NodeAgent* Fleet::node(std::string_view name) {
   auto it = parts_->nodes.find(name);
   return it == parts_->nodes.end() ? nullptr : it->second.get();
-}
-
-Workload& Fleet::workload() {
-  return parts_->workload;
 }
 
 DriverUpgrader& Fleet::driver_upgrader() {
@@ -266,14 +240,6 @@ std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset)
   for (auto& [name, agent] : parts_->nodes)
     if (const std::size_t count = agent->uids_seen(daemonset).size(); count > 0) counts[name] = count;
   return counts;
-}
-
-std::string Fleet::last_error() const {
-  for (const Mirror* mirror : {&site_->nodes, &site_->pods, &site_->configmaps, &site_->daemonsets, &site_->revisions,
-                               &site_->clusterpolicies, &site_->nodefeatures}) {
-    if (!mirror->last_error().empty()) return mirror->last_error();
-  }
-  return {};
 }
 
 }  // namespace gso::sim

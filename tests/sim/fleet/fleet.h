@@ -24,7 +24,6 @@
 #include "tests/sim/fleet/nos_install.h"
 #include "tests/sim/fleet/scheduler.h"
 #include "tests/sim/fleet/site.h"
-#include "tests/sim/fleet/workload.h"
 
 namespace gso::sim {
 
@@ -37,7 +36,6 @@ struct FleetOptions {
   // Be the scheduler, too: for API servers that have none beside them, where pods without a node are to be bound.
   bool act_as_scheduler = false;
   std::string gpu_operator_namespace = "gpu-operator";  // Empty: there is no GPU Operator.
-  WorkloadOptions workload = {};                        // `nodes` empty: all of them.
 };
 
 class Fleet {
@@ -48,8 +46,7 @@ class Fleet {
   Fleet(const Fleet&) = delete;
   Fleet& operator=(const Fleet&) = delete;
 
-  // Registers the nodes and plays them until stop(). Never fails: what the server refuses is tried again, or shows in
-  // last_error().
+  // Registers the nodes and plays them until stop(). Never fails: what the server refuses is tried again.
   boost::asio::awaitable<void> run();
   void stop();
 
@@ -63,11 +60,10 @@ class Fleet {
   [[nodiscard]] std::vector<NodeSpec> machines() const;
 
   // Ends the process of a container. False when it does not run.
-  bool crash(std::string_view node, std::string_view daemonset, std::string_view container, int code = 2);
+  bool crash(std::string_view node, std::string_view daemonset, std::string_view container);
 
   [[nodiscard]] NodeAgent* node(std::string_view name);
   [[nodiscard]] const Site& site() const { return *site_; }
-  [[nodiscard]] Workload& workload();
   [[nodiscard]] DriverUpgrader& driver_upgrader();
   [[nodiscard]] DraDriver& dra_driver();
   [[nodiscard]] Scheduler& scheduler();
@@ -75,8 +71,6 @@ class Fleet {
   [[nodiscard]] NosPartitioner& nos_partitioner();
   // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
   [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
-  // The newest complaint of a watch, or empty.
-  [[nodiscard]] std::string last_error() const;
 
  private:
   struct Parts;

@@ -228,8 +228,7 @@ TEST(DaemonSetRules, HashTheTemplateAndNothingElse) {
 }
 
 TEST(PodSpecReading, SumsGpusAndDistinguishesMandatoryVolumesFromOptionalOnes) {
-  const json pod = json::parse(R"({"metadata":{"name":"p","namespace":"d","uid":"u",
-    "annotations":{"sim.gpusharing.dev/run-for":"90s"}},
+  const json pod = json::parse(R"({"metadata":{"name":"p","namespace":"d","uid":"u"},
     "spec":{"nodeName":"n","restartPolicy":"Never","containers":[
       {"name":"a","resources":{"limits":{"nvidia.com/gpu":"2","cpu":"1"}}},{"name":"b","resources":{"limits":{"nvidia.com/gpu":1}}}],
     "volumes":[{"name":"v","configMap":{"name":"m"}},{"name":"w","configMap":{"name":"o","optional":true}}]}})");
@@ -237,7 +236,6 @@ TEST(PodSpecReading, SumsGpusAndDistinguishesMandatoryVolumesFromOptionalOnes) {
   EXPECT_EQ(spec.gpus, (std::map<std::string, std::int64_t>{{"nvidia.com/gpu", 3}}));
   EXPECT_EQ(spec.config_volumes, (std::map<std::string, std::string>{{"v", "m"}}));
   EXPECT_EQ(spec.optional_volumes, (std::map<std::string, std::string>{{"w", "o"}}));
-  EXPECT_EQ(spec.run_for, std::chrono::seconds(90));
 }
 
 TEST(Topologies, HaveTheNodesOfTheStory) {

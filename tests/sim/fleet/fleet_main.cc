@@ -23,13 +23,9 @@ namespace asio = boost::asio;
 
 struct Settings {
   std::string kubeconfig;
-  std::string context;
   std::string topology = "demo";
   double time_scale = 1.0;
-  std::uint64_t seed = 1;
-  bool controllers = false;
   bool print_manifests = false;
-  std::string plugin_version = "v0.20.0";
   std::string gpu_operator_namespace = "gpu-operator";
 };
 
@@ -47,8 +43,7 @@ int print_manifests(const Settings& settings) {
     std::puts(list.dump(1).c_str());
     return 0;
   }
-  gso::sim::PluginInstall install;
-  install.plugin_version = settings.plugin_version;
+  const gso::sim::PluginInstall install;
   json items = json::array();
   items.push_back({{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", install.ns}}}});
   items.push_back(gso::sim::open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false));
@@ -66,7 +61,7 @@ int attach(const Settings& settings) {
   const auto clock = k8s::make_real_clock(io.get_executor());
   const auto config = k8s::load_kubeconfig({settings.kubeconfig}, k8s::MissingFile::error);
   if (!config) return fail(config.error().message);
-  auto connection = k8s::connection_from(*config, settings.context, clock.get());
+  auto connection = k8s::connection_from(*config, "", clock.get());
   if (!connection) return fail(connection.error().message);
   connection->user_agent = "gso-fleet";
   const auto transport = k8s::make_curl_transport(io.get_executor(), *connection, clock.get());
@@ -78,8 +73,8 @@ int attach(const Settings& settings) {
     return fail("there is no topology '" + settings.topology + "'; there are: " + std::string(gso::sim::kTopologies));
   gso::sim::Fleet fleet(&client, clock.get(),
                         {.nodes = *nodes,
-                         .timing = {.scale = settings.time_scale, .seed = settings.seed},
-                         .act_as_controllers = settings.controllers,
+                         .timing = {.scale = settings.time_scale},
+                         .act_as_controllers = false,
                          .gpu_operator_namespace = settings.gpu_operator_namespace});
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&fleet](const boost::system::error_code& error, int) {
@@ -100,23 +95,16 @@ int main(int argc, char** argv) {
   CLI::App app("Attaches an emulated GPU fleet to a Kubernetes API server.");
   Settings settings;
   app.add_option("--kubeconfig", settings.kubeconfig, "File that says where the server is");
-  app.add_option("--context", settings.context, "Of the kubeconfig; its current-context when absent");
   app.add_option("--topology", settings.topology, "Which nodes: " + std::string(gso::sim::kTopologies))
       ->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
       ->check(CLI::Range(0.0001, 1000.0))
       ->capture_default_str();
-  app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
-  app.add_flag(
-      "--controllers", settings.controllers,
-      "Be the DaemonSet controller and the node lifecycle controller, for a server without kube-controller-manager");
   app.add_option("--gpu-operator-namespace", settings.gpu_operator_namespace,
                  "Where the GPU Operator lives; empty: there is none")
       ->capture_default_str();
   app.add_flag("--print-manifests", settings.print_manifests,
                "Print what makes the fleet share its GPUs, as a List for kubectl apply, and end");
-  app.add_option("--plugin-version", settings.plugin_version, "Of the device plugin in --print-manifests")
-      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   return settings.print_manifests ? print_manifests(settings) : attach(settings);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/sim/fleet/one_node.h"
+#include "tests/sim/fleet/workload.h"
 
 namespace gso::sim::fleet_neighbours_test {
 namespace {
@@ -11,20 +12,7 @@ using namespace std::chrono_literals;
 
 const std::string kProduct = "nvidia.com/gpu.product", kDeploy = "nvidia.com/gpu.deploy.device-plugin";
 
-TEST(FeatureFiles, LabelsAreAwayUntilTheWorkerLooksAgain) {
-  TestCluster cluster(one_node());
-  cluster.fleet.faults().feature_files = cluster.fleet.faults().worker_looks_in_the_gap = true;
-  cluster.install({}, {{"any", slices(4)}});
-  ASSERT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, kProduct) == "Tesla-T4-SHARED"; }));
-  cluster.delete_pods(kNode, kDiscoverySet);
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, kProduct).empty(); }, 30s));
-  cluster.pass(30s);
-  EXPECT_EQ(cluster.label_of(kNode, kProduct), "") << "the file is back, and nobody has looked";
-  EXPECT_FALSE(cluster.pod(kNode, kDiscoverySet).is_null());
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, kProduct) == "Tesla-T4-SHARED"; }, 1min));
-}
-
-TEST(FeatureFiles, ANodeFeatureOutlivesItsPod) {
+TEST(FeatureDiscovery, LeavesItsLabelsWhenItsPodGoes) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
   cluster.delete_pods(kNode, kDiscoverySet);
   EXPECT_FALSE(cluster.eventually([&] { return cluster.label_of(kNode, kProduct).empty(); }, 3min));
@@ -50,59 +38,12 @@ TEST(DriverUpgrade, TakesThePluginOffTheNodeAndLeavesACordonThatWasThere) {
   }
 }
 
-TEST(DriverUpgrade, WaitsForJobsThatRemain) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
-  const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/gpu-driver-upgrade-state"); };
-  cluster.fleet.faults().jobs_remain = true;
-  cluster.fleet.driver_upgrader().upgrade(kNode);
-  cluster.pass(30min);
-  EXPECT_EQ(state(), "wait-for-jobs-required");
-  cluster.fleet.faults().jobs_remain = false;
-  EXPECT_TRUE(cluster.eventually([&] { return state() == "upgrade-done"; }));
-}
-
-TEST(MigManager, WaitsForJobsThatRemain) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8, {a100(), a100()});
-  const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/mig.config.state"); };
-  cluster.fleet.faults().jobs_remain = true;
-  cluster.label(kNode, "nvidia.com/mig.config", "all-1g.5gb");
-  cluster.pass(30min);
-  EXPECT_EQ(state(), "pending");
-  cluster.fleet.faults().jobs_remain = false;
-  EXPECT_TRUE(cluster.eventually([&] { return state() == "success"; }));
-}
-
-TEST(MigManager, CutsTheGpusOnceTheirPodsAreGone) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8, {a100(), a100()});
-  const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/mig.config.state"); };
-  cluster.label(kNode, "nvidia.com/mig.config", "all-1g.5gb");
-  EXPECT_TRUE(cluster.eventually([&] { return state() == "pending"; }, 10s));
-  EXPECT_EQ(cluster.label_of(kNode, kDeploy), "paused-for-mig-change");
-  EXPECT_TRUE(cluster.eventually([&] { return state() == "success"; }));
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 2 * 7 * 4; }));
-  EXPECT_EQ(cluster.label_of(kNode, kDeploy), "true");
-}
-
 TEST(MigManager, FailsAtOnceForAConfigThatItDoesNotKnow) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8, {a100(), a100()});
   cluster.label(kNode, "nvidia.com/mig.config", "all-9g.90gb");
   const auto state = [&] { return cluster.label_of(kNode, "nvidia.com/mig.config.state"); };
   EXPECT_TRUE(cluster.eventually([&] { return state() == "failed"; }, 10s));
   EXPECT_FALSE(cluster.pod(kNode, kPluginSet).is_null());
-}
-
-TEST(DraDriver, OffersTheGpusOfANodeAndTakesThemBack) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
-  nlohmann::json definition = open_definition("resource.k8s.io", "resourceslices", "ResourceSlice", "v1", false);
-  definition["metadata"]["annotations"]["api-approved.kubernetes.io"] = "unapproved, for a test";
-  cluster.create(kCustomResourceDefinitions, definition);
-  cluster.pass(5s);
-  const k8s::ObjectKey key{"", kNode + "-gpu.nvidia.com"};
-  cluster.fleet.dra_driver().offer(kNode, 2);
-  ASSERT_TRUE(cluster.eventually([&] { return cluster.server.get(kResourceSlices, key).has_value(); }, 10s));
-  EXPECT_EQ((*cluster.server.get(kResourceSlices, key))["spec"]["devices"].size(), 2U);
-  cluster.fleet.dra_driver().withdraw(kNode);
-  EXPECT_TRUE(cluster.eventually([&] { return !cluster.server.get(kResourceSlices, key).has_value(); }, 10s));
 }
 
 // A node group that has one machine so far.
@@ -153,16 +94,6 @@ TEST(ClusterAutoscaler, AddsAMachineUnderANewNameForAPodThatFitsNowhereAndRemove
   cluster.pass(2min);
   EXPECT_TRUE(cluster.pod("pool-x1", kPluginSet).is_null());
   EXPECT_TRUE(cluster.is_there(kNode));
-}
-
-TEST(ClusterAutoscaler, KeepsTheLeastSize) {
-  Autoscaled cluster;
-  cluster.manage(2, 3);
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.serves("pool-x1"); }));
-  cluster.pass(30min);
-  EXPECT_TRUE(cluster.is_there(kNode));
-  EXPECT_TRUE(cluster.is_there("pool-x1"));
-  EXPECT_EQ(cluster.fleet.autoscaler().added().size(), 1U);
 }
 
 TEST(ClusterAutoscaler, LeavesANodeThatSaysSoUntilItNoLongerDoes) {

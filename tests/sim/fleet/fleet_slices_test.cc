@@ -8,6 +8,7 @@
 #include "tests/sim/fleet/nos_install.h"
 #include "tests/sim/fleet/slice_config.h"
 #include "tests/sim/fleet/test_cluster.h"
+#include "tests/sim/fleet/workload.h"
 
 namespace gso::sim::fleet_slices_test {
 namespace {
@@ -49,11 +50,18 @@ class SliceNode : public TestCluster {
     body["data"][key] = text ? json(*text) : json();
     patch(kConfigMaps, kMap, body);
   }
-  json status_of(const std::string& pod) const { return (*server.get(kPods, {"default", pod}))["status"]; }
-  std::string phase_of(const std::string& pod) const { return text(status_of(pod), "phase"); }
-  std::int64_t restarts(const char* container_name) const {
-    const json status = container(kNode, kForkSet, container_name);
-    return status.is_null() ? -1 : status.value("restartCount", std::int64_t{-1});
+  // Writes the key, and labels the node with it once it is projected.
+  void choose(const std::string& key, const std::string& text) {
+    write_key(key, text);
+    pass(2min);
+    label(kNode, kConfigLabel, key);
+  }
+  void start_client() {
+    create(kPods, consumer_pod({.name = "client", .resource = kTen}));
+    EXPECT_TRUE(runs("client"));
+  }
+  std::string phase_of(const std::string& pod) const {
+    return text((*server.get(kPods, {"default", pod}))["status"], "phase");
   }
   std::string waits_for(const char* container_name) const {
     const json status = container(kNode, kForkSet, container_name);
@@ -63,16 +71,6 @@ class SliceNode : public TestCluster {
     return eventually([&] { return phase_of(pod) == "Running"; }, 1min);
   }
 };
-
-TEST(SliceConfig, IsReadAsTheForkReadsIt) {
-  const SliceCounts slices{{0, {{10, 2}, {20, 1}}}, {1, {{40, 1}}}};
-  const auto config = read_slice_config(nos_document(slices), 2);
-  ASSERT_TRUE(config.has_value()) << config.error();
-  EXPECT_EQ(config->slices, slices);
-  EXPECT_TRUE(config->fail_requests_greater_than_one);
-  EXPECT_TRUE(read_slice_config(nos_document({}), 2)->slices.empty());
-  EXPECT_TRUE(read_slice_config("", 2)->slices.empty()) << "no config: no slices";
-}
 
 TEST(SliceConfig, RefusesWhatTheForkCannotServe) {
   const auto document = [](const std::string& entry) {
@@ -109,53 +107,30 @@ TEST(SlicePlugin, ServesTheSlicesOfTheLabelledKeyAndWholeGpusBesideThem) {
   SliceNode cluster;
   EXPECT_EQ(cluster.allocatable(kNode, kTwenty), 1);
   EXPECT_LE(cluster.allocatable(kNode, "nvidia.com/gpu"), 0) << "both GPUs have slices";
-  cluster.write_key("second", nos_document({{1, {{20, 1}}}}));
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "second");
+  cluster.choose("second", nos_document({{1, {{20, 1}}}}));
   EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, "nvidia.com/gpu") == 1; }, 1min));
   EXPECT_EQ(cluster.allocatable(kNode, kTen), 0);
   EXPECT_EQ(cluster.allocatable(kNode, kTwenty), 1);
 }
 
-TEST(SlicePlugin, KeepsClientsWhoseSlicesStayAndServesNothingWhileItStarts) {
-  SliceNode cluster;
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
-  cluster.write_key("second", nos_document({{0, {{10, 3}}}}));
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "second");
-  const auto& resources = cluster.fleet.node(kNode)->machine().resources();
-  EXPECT_TRUE(cluster.eventually([&] { return resources.at(kTen).allocatable == 0; }, 10s)) << "it starts anew";
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kTen) == 3; }, 1min));
-  EXPECT_EQ(cluster.phase_of("client"), "Running");
-  EXPECT_EQ(cluster.restarts(kForkContainer), 0) << "by a signal, not by a restart";
-}
-
 TEST(SlicePlugin, BreaksClientsWhoseSlicesGo) {
   SliceNode cluster;
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
-  cluster.write_key("second", nos_document({{0, {{20, 2}}}}));
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "second");
+  cluster.start_client();
+  cluster.choose("second", nos_document({{0, {{20, 2}}}}));
   EXPECT_TRUE(cluster.eventually([&] { return cluster.phase_of("client") == "Failed"; }, 1min));
 }
 
 TEST(SlicePlugin, LosesItsClientsWithItsPod) {
   SliceNode cluster;
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
+  cluster.start_client();
   cluster.delete_pods(kNode, kForkSet);
   EXPECT_TRUE(cluster.eventually([&] { return cluster.phase_of("client") == "Failed"; }, 1min));
 }
 
 TEST(SlicePlugin, CrashesOnAConfigThatItCannotReadAndKeepsItsClients) {
   SliceNode cluster;
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
-  cluster.write_key("bad", "version: v1\nsharing: [");
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "bad");
+  cluster.start_client();
+  cluster.choose("bad", "version: v1\nsharing: [");
   EXPECT_TRUE(cluster.eventually([&] { return cluster.waits_for(kForkContainer) == "CrashLoopBackOff"; }, 2min));
   EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kTen) == 0; }, 1min));
   EXPECT_EQ(cluster.phase_of("client"), "Running");
@@ -163,15 +138,6 @@ TEST(SlicePlugin, CrashesOnAConfigThatItCannotReadAndKeepsItsClients) {
   cluster.label(kNode, kConfigLabel, "first");
   EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kTen) == 2; }, 10min));
   EXPECT_EQ(cluster.phase_of("client"), "Running");
-}
-
-TEST(SlicePlugin, CrashesOnMoreSlicesThanItsServersTake) {
-  SliceNode cluster;
-  cluster.fleet.faults().most_slices = 2;
-  cluster.write_key("second", nos_document({{0, {{10, 2}, {5, 1}}}}));
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "second");
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.waits_for(kForkContainer) == "CrashLoopBackOff"; }, 2min));
 }
 
 TEST(SliceConfigManager, CrashesUntilAKeyIsProjected) {
@@ -195,41 +161,12 @@ TEST(SliceConfigManager, NeverRecoversWhereTheOldKeyGoesBeforeTheNewOneIsThere) 
   EXPECT_EQ(cluster.waits_for(kForkManager), "CrashLoopBackOff");
 }
 
-TEST(SliceReports, SayWhatIsUsedAndFreeOnEachGpu) {
-  SliceNode cluster;
-  EXPECT_EQ(cluster.report("1-20gb-free"), "1");
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.report("0-10gb-used") == "1"; }, 15s));
-  EXPECT_EQ(cluster.report("0-10gb-free"), "1");
-  cluster.remove(kPods, {"default", "client"});
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.report("0-10gb-free") == "2"; }, 1min));
-  EXPECT_EQ(cluster.report("0-10gb-used"), "") << "what is no more has no annotation";
-}
-
 TEST(SliceReports, ComeLate) {
   SliceNode cluster;
   cluster.fleet.faults().late_slice_reports = 2min;
-  cluster.create(kPods, consumer_pod({.name = "client", .resource = kTen}));
-  ASSERT_TRUE(cluster.runs("client"));
+  cluster.start_client();
   EXPECT_FALSE(cluster.eventually([&] { return cluster.report("0-10gb-used") == "1"; }, 1min));
   EXPECT_TRUE(cluster.eventually([&] { return cluster.report("0-10gb-used") == "1"; }, 3min));
-}
-
-TEST(Scheduler, BindsPendingPodsWhenTheirSliceIsThere) {
-  SliceNode cluster;
-  cluster.create(kPods, consumer_pod({.name = "small", .resource = kTwenty}));
-  ASSERT_TRUE(cluster.runs("small"));
-  cluster.create(kPods, consumer_pod({.name = "large", .resource = "nvidia.com/gpu-40gb"}));
-  const auto condition = [&] { return items(cluster.status_of("large"), "conditions"); };
-  ASSERT_TRUE(cluster.eventually([&] { return !condition().empty(); }, 10s));
-  EXPECT_EQ(text(condition()[0], "reason"), "Unschedulable");
-  EXPECT_EQ(text(condition()[0], "message"), "0/1 nodes are available: 1 Insufficient nvidia.com/gpu-40gb.");
-  cluster.write_key("second", nos_document({{0, {{40, 1}}}, {1, {{20, 1}}}}));
-  cluster.pass(2min);
-  cluster.label(kNode, kConfigLabel, "second");
-  EXPECT_TRUE(cluster.runs("large"));
-  EXPECT_EQ(cluster.phase_of("small"), "Running");
 }
 
 TEST(Scheduler, PrefersPriorityAndRespectsCordonsTaintsAndSelectors) {
@@ -252,31 +189,6 @@ TEST(Scheduler, PrefersPriorityAndRespectsCordonsTaintsAndSelectors) {
   cluster.patch(kNodes, {"", kNode}, {{"spec", {{"unschedulable", false}}}});
   EXPECT_TRUE(cluster.runs("high"));
   for (const char* waiting : {"low", "elsewhere", "gated"}) EXPECT_EQ(cluster.phase_of(waiting), "Pending") << waiting;
-}
-
-TEST(NosPartitioner, RenewsItsLeaseUntilItIsHalted) {
-  SliceNode cluster;
-  const k8s::ObjectKey lease{"nebuly-nvidia", "gpu-partitioner.nebuly.com"};
-  const auto renewed = [&] { return text((*cluster.server.get(kLeases, lease))["spec"], "renewTime"); };
-  cluster.fleet.nos_partitioner().start("nebuly-nvidia");
-  ASSERT_TRUE(cluster.eventually([&] { return cluster.server.get(kLeases, lease).has_value(); }, 5s));
-  const std::string first = renewed();
-  cluster.pass(10s);
-  const std::string second = renewed();
-  EXPECT_NE(second, first);
-  cluster.fleet.nos_partitioner().halt();
-  cluster.pass(5s);
-  const std::string last = renewed();
-  cluster.pass(1min);
-  EXPECT_EQ(renewed(), last);
-}
-
-TEST(SliceNodes, AreQuietWhenNothingChanges) {
-  SliceNode cluster;
-  cluster.pass(5min);
-  const std::uint64_t before = cluster.server.revision();
-  cluster.pass(30min);
-  EXPECT_EQ(cluster.server.revision(), before);
 }
 
 }  // namespace

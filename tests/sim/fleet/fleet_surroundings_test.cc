@@ -76,18 +76,6 @@ TEST(DaemonSets, RollWithinMaxUnavailableAfterATemplateChange) {
             (std::map<std::string, std::size_t>{{"gpu-01", 2}, {"gpu-02", 2}, {"gpu-03", 2}, {"gpu-04", 2}}));
 }
 
-TEST(DaemonSets, UnderOnDeleteWaitForTheirPodsToBeDeleted) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
-  cluster.patch(
-      kClusterPolicies, {"", "cluster-policy"},
-      {{"spec",
-        {{"daemonsets", {{"updateStrategy", "OnDelete"}}}, {"devicePlugin", {{"config", {{"default", "ten"}}}}}}}});
-  cluster.pass(10min);
-  EXPECT_EQ(cluster.allocatable(kNode, kGpu), 8);
-  cluster.delete_pods(kNode, kPluginSet);
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 20; }));
-}
-
 TEST(GpuOperatorActor, LeavesAnEditedDaemonSetAloneUntilItsOwnHashChanges) {
   OneNode cluster("v0.20.0", {{"any", slices(4)}, {"ten", slices(10)}}, "any", 8);
   const json touched{{"spec", {{"template", {{"metadata", {{"annotations", {{"restartedAt", "now"}}}}}}}}}};
@@ -113,18 +101,6 @@ TEST(Nfd, RemovesOnlyKeysItListedAndOverwritesForeignValues) {
   cluster.delete_pods(kNode, kDiscoverySet);  // A new timestamp makes NFD write.
   EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "4"; }));
   EXPECT_EQ(cluster.label_of(kNode, "nvidia.com/mine"), "yes");
-}
-
-TEST(Nfd, TakesNodeFeaturesWhereTheKindIsServed) {
-  TestCluster cluster(one_node());
-  cluster.create(kCustomResourceDefinitions,
-                 open_definition("nfd.k8s-sigs.io", "nodefeatures", "NodeFeature", "v1alpha1", true));
-  cluster.pass(10s);
-  cluster.install({}, {{"any", slices(4)}});
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.label_of(kNode, "nvidia.com/gpu.replicas") == "4"; }));
-  const auto feature = cluster.server.get(kNodeFeatures, {"gpu-operator", "nvidia-features-for-" + kNode});
-  ASSERT_TRUE(feature.has_value());
-  EXPECT_EQ((*feature)["metadata"]["labels"].value("nfd.node.kubernetes.io/node-name", ""), kNode);
 }
 
 TEST(Faults, ALostNodeIsUnknownAfterAWhileAndComesBack) {
@@ -157,46 +133,12 @@ TEST(Faults, ARebootRunsTheSamePodsAgainWithTodaysConfig) {
   EXPECT_GE(cluster.restarts(kPluginSet, "nvidia-device-plugin"), 1);
 }
 
-TEST(Faults, APluginThatCrashesComesBackInTheSamePod) {
-  OneNode cluster("v0.20.0", {{"any", slices(4)}}, "any", 8);
-  EXPECT_TRUE(cluster.fleet.crash(kNode, kPluginSet, "nvidia-device-plugin"));
-  EXPECT_EQ(cluster.fleet.node(kNode)->machine().resources().at(kGpu).allocatable, 0) << "at once";
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.restarts(kPluginSet, "nvidia-device-plugin") == 1; }));
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable(kNode, kGpu) == 8; }, 1min));
-}
-
-TEST(StandalonePlugin, ServesItsNodeWithoutLabels) {
-  FleetOptions options;
-  options.nodes = {topology("demo")->back()};
-  options.timing.heartbeat = 0s;
-  TestCluster cluster(std::move(options));
-  cluster.create(kNamespaces, {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", "gpu-operator"}}}});
-  cluster.create(kConfigMaps, config_map("gpu-operator", "mps-config", {{"any", mps(4)}}));
-  for (const json& daemonset : standalone_daemonsets({}, "edge")) cluster.create(kDaemonSets, daemonset);
-  EXPECT_TRUE(cluster.eventually([&] { return cluster.allocatable("edge-01", kGpu) == 8; }));
-  EXPECT_EQ(cluster.label_of("edge-01", "nvidia.com/gpu.replicas"), "");
-}
-
 TEST(QuietFleet, WritesNothingWhenNothingChanges) {
   OneNode cluster("v0.20.0", {{"any", mps(4)}}, "any", 8);
   cluster.pass(10min);
   const std::uint64_t before = cluster.server.revision();
   cluster.pass(30min);
   EXPECT_EQ(cluster.server.revision(), before);
-}
-
-TEST(ManyNodes, ComeUpInOrder) {
-  FleetOptions options;
-  const std::vector<NodeSpec> nodes = *topology("demo");
-  options.nodes = nodes;
-  TestCluster cluster(std::move(options));
-  cluster.install({}, {{"any", slices(4)}});
-  EXPECT_TRUE(cluster.eventually([&] {
-    for (const NodeSpec& node : nodes)
-      if (node.nfd && cluster.allocatable(node.name, kGpu) <= 0) return false;
-    return true;
-  }));
-  EXPECT_TRUE(cluster.server.get(kLeases, {"kube-node-lease", "a100-01"}).has_value()) << "heartbeats";
 }
 
 }  // namespace

@@ -22,8 +22,7 @@ constexpr std::array kOperands{Operand::device_plugin, Operand::mps_control_daem
 
 }  // namespace
 
-GpuOperator::GpuOperator(Site* site, std::string ns)
-    : site_(site), namespace_(std::move(ns)), outbox_(site->client, site->clock) {}
+GpuOperator::GpuOperator(Site* site, std::string ns) : Actor(site), namespace_(std::move(ns)) {}
 
 // Of several the oldest counts, then the lowest name.
 JsonPtr GpuOperator::active_policy() const {
@@ -41,7 +40,7 @@ bool GpuOperator::has_gpu_nodes() const {
 }
 
 void GpuOperator::on_node(const JsonPtr& before, const JsonPtr& after) {
-  if (after == nullptr || site_->faults.operator_down) return;
+  if (after == nullptr) return;
   if (before != nullptr && labels(*before) == labels(*after)) return;
   label_node(*after);
 }
@@ -80,7 +79,7 @@ void GpuOperator::on_clusterpolicy() {
 
 // State after state: plugin, then MPS, then feature discovery, each some time after the one before it.
 void GpuOperator::reconcile() {
-  if (active_policy() == nullptr || site_->faults.operator_down) return;
+  if (active_policy() == nullptr) return;
   for (const auto& [key, node] : site_->nodes.all()) label_node(*node);
   if (!has_gpu_nodes()) return on_clusterpolicy();
   k8s::Duration later{0};
@@ -94,7 +93,7 @@ void GpuOperator::reconcile() {
 // The live object is never compared, only its hash annotation; and written as a whole, without a resourceVersion.
 void GpuOperator::reconcile_operand(Operand operand) {
   const JsonPtr policy = active_policy();
-  if (policy == nullptr || site_->faults.operator_down) return;
+  if (policy == nullptr) return;
   const json desired = operand_daemonset(operand, *policy, namespace_);
   const k8s::ObjectKey key{namespace_, desired["metadata"]["name"]};
   const std::string hash = desired["metadata"]["annotations"][kHash];
@@ -122,7 +121,7 @@ void GpuOperator::update_status_soon() {
 
 void GpuOperator::update_status() {
   const JsonPtr policy = active_policy();
-  if (policy == nullptr || site_->faults.operator_down) return;
+  if (policy == nullptr) return;
   bool ready = true;
   for (const Operand operand : kOperands) {
     const std::string name = operand_daemonset(operand, *policy, namespace_)["metadata"]["name"];

@@ -2,15 +2,12 @@
 // three DaemonSets, each at its own moment, by hash and full PUT.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
@@ -22,16 +19,13 @@ enum class Operand { device_plugin, mps_control_daemon, feature_discovery };
 [[nodiscard]] nlohmann::json operand_daemonset(Operand operand, const nlohmann::json& clusterpolicy,
                                                const std::string& ns);
 
-class GpuOperator {
+class GpuOperator : public Actor {
  public:
   GpuOperator(Site* site, std::string ns);
 
   void on_clusterpolicy();
   void on_node(const JsonPtr& before, const JsonPtr& after);
   void on_daemonset() { update_status_soon(); }
-
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
 
  private:
   void reconcile();
@@ -42,13 +36,10 @@ class GpuOperator {
   [[nodiscard]] JsonPtr active_policy() const;
   [[nodiscard]] bool has_gpu_nodes() const;
 
-  Site* site_;
   std::string namespace_;
-  Outbox outbox_;
   bool reconcile_pending_ = false, status_pending_ = false;
   std::set<std::string> labelling_;
   std::map<std::string, std::string> writing_;  // DaemonSet -> hash that is on its way.
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

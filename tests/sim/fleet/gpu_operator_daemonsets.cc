@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/sim/fleet/gpu_operator.h"
-#include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/manifest.h"
 
 namespace gso::sim {
@@ -38,20 +38,6 @@ json host_path(const char* name, const char* path) {
   return {{"name", name}, {"hostPath", {{"path", path}}}};
 }
 
-json config_manager(const OperandFacts& facts, const std::string& image, const std::string& config_map,
-                    const std::string& fallback_key, bool sidecar) {
-  return {{"name", sidecar ? "config-manager" : "config-manager-init"},
-          {"image", image},
-          {"command", {"config-manager"}},
-          {"env",
-           {env("ONESHOT", sidecar ? "false" : "true"), env("NODE_LABEL", kConfigLabel),
-            env("CONFIG_FILE_SRCDIR", "/available-configs"), env("CONFIG_FILE_DST", "/config/config.yaml"),
-            env("DEFAULT_CONFIG", fallback_key), env("FALLBACK_STRATEGIES", "empty"),
-            env("SEND_SIGNAL", sidecar ? "true" : "false"), env("SIGNAL", sidecar ? "1" : ""),
-            env("PROCESS_TO_SIGNAL", sidecar ? facts.process_to_signal : "")}},
-          {"volumeMounts", {mount(config_map, "/available-configs"), mount("config", "/config")}}};
-}
-
 json main_container(Operand operand, const OperandFacts& facts, const std::string& image, const json& policy) {
   json container{{"name", facts.container},
                  {"image", image},
@@ -75,7 +61,7 @@ json main_container(Operand operand, const OperandFacts& facts, const std::strin
 
 json pod_spec(Operand operand, const OperandFacts& facts, const std::string& image, const json& policy) {
   json spec{{"nodeSelector", {{facts.deploy_label, "true"}}},
-            {"tolerations", {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}}},
+            {"tolerations", gpu_tolerations()},
             {"priorityClassName", "system-node-critical"}};
   json check{{"name", "toolkit-validation"}, {"image", image}, {"command", {"sh", "-c"}}};
   spec["initContainers"] = json::array({check});
@@ -101,12 +87,15 @@ json pod_spec(Operand operand, const OperandFacts& facts, const std::string& ima
     return spec;
   }
   // The volume is named like the ConfigMap.
-  const std::string fallback_key = config.value("default", "");
+  ConfigManagerSpec manager{.name = "config-manager-init", .image = image, .volume = config_map};
+  manager.default_key = config.value("default", "");
   main["env"].push_back(env("CONFIG_FILE", "/config/config.yaml"));
   main["volumeMounts"].push_back(mount(config_map, "/available-configs"));
   main["volumeMounts"].push_back(mount("config", "/config"));
-  spec["initContainers"].push_back(config_manager(facts, image, config_map, fallback_key, false));
-  spec["containers"] = json::array({main, config_manager(facts, image, config_map, fallback_key, true)});
+  spec["initContainers"].push_back(config_manager(manager));
+  manager.name = "config-manager";
+  manager.process = facts.process_to_signal;
+  spec["containers"] = json::array({main, config_manager(manager)});
   spec["volumes"].push_back({{"name", config_map}, {"configMap", {{"name", config_map}}}});
   spec["volumes"].push_back({{"name", "config"}, {"emptyDir", json::object()}});
   if (operand != Operand::mps_control_daemon) spec["shareProcessNamespace"] = true;
@@ -125,12 +114,6 @@ json update_strategy(const json& policy) {
   return strategy;
 }
 
-std::string fingerprint(const json& object) {
-  std::uint32_t hash = 2166136261U;  // FNV-1a.
-  for (const char c : object.dump()) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return std::to_string(hash);
-}
-
 }  // namespace
 
 json operand_daemonset(Operand operand, const json& policy, const std::string& ns) {
@@ -141,24 +124,14 @@ json operand_daemonset(Operand operand, const json& policy, const std::string& n
       repository + "/" + plugin.value("image", "k8s-device-plugin") + ":" + plugin.value("version", "v0.20.0");
   json labels{{"app", facts.daemonset}};
   if (operand == Operand::feature_discovery) labels["app.kubernetes.io/part-of"] = "nvidia-gpu";
-  json daemonset{
-      {"apiVersion", "apps/v1"},
-      {"kind", "DaemonSet"},
-      {"metadata",
-       {{"name", facts.daemonset},
-        {"namespace", ns},
-        {"labels", labels},
-        {"annotations", json::object()},
-        {"ownerReferences", json::array({{{"apiVersion", "nvidia.com/v1"},
-                                          {"kind", "ClusterPolicy"},
-                                          {"name", policy["metadata"].value("name", "")},
-                                          {"uid", policy["metadata"].value("uid", "")},
-                                          {"controller", true},
-                                          {"blockOwnerDeletion", true}}})}}},
-      {"spec",
-       {{"selector", {{"matchLabels", labels}}},
-        {"updateStrategy", update_strategy(policy)},
-        {"template", {{"metadata", {{"labels", labels}}}, {"spec", pod_spec(operand, facts, image, policy)}}}}}};
+  json daemonset = rolling_daemonset(ns, facts.daemonset, labels, pod_spec(operand, facts, image, policy));
+  daemonset["spec"]["updateStrategy"] = update_strategy(policy);
+  daemonset["metadata"]["ownerReferences"] = json::array({{{"apiVersion", "nvidia.com/v1"},
+                                                           {"kind", "ClusterPolicy"},
+                                                           {"name", policy["metadata"].value("name", "")},
+                                                           {"uid", policy["metadata"].value("uid", "")},
+                                                           {"controller", true},
+                                                           {"blockOwnerDeletion", true}}});
   daemonset["metadata"]["annotations"]["nvidia.com/last-applied-hash"] = fingerprint(daemonset);
   return daemonset;
 }

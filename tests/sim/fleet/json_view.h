@@ -56,6 +56,15 @@ namespace gso::sim {
   const std::string& phase = text(member(pod, "status"), "phase");
   return phase == "Succeeded" || phase == "Failed";
 }
+// FNV-1a of its text, in hexadecimal.
+[[nodiscard]] inline std::string fingerprint(const nlohmann::json& object) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : object.dump()) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text(8, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, hash /= 16) *digit = kDigits[hash % 16];
+  return text;
+}
 // Where a pod is bound; empty when it is not.
 [[nodiscard]] inline const std::string& node_of(const nlohmann::json& pod) {
   return text(member(pod, "spec"), "nodeName");

@@ -38,7 +38,7 @@ bool same_cut(const std::vector<Gpu>& one, const std::vector<Gpu>& other) {
 }  // namespace
 
 MigManager::MigManager(Site* site, std::function<Machine*(const std::string&)> machine_of)
-    : site_(site), machine_of_(std::move(machine_of)), outbox_(site->client, site->clock) {}
+    : Actor(site), machine_of_(std::move(machine_of)) {}
 
 void MigManager::on_node(const JsonPtr& after) {
   if (after == nullptr || text(labels(*after), "nvidia.com/gpu.deploy.mig-manager") != "true") return;

@@ -2,40 +2,31 @@
 // plugin and feature discovery off the node while it works, and reports how far it is in nvidia.com/mig.config.state.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/sim/fleet/gpu.h"
 #include "tests/sim/fleet/machine.h"
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
 
-class MigManager {
+class MigManager : public Actor {
  public:
   // `machine_of` gives the machine of a node, or nullptr.
   MigManager(Site* site, std::function<Machine*(const std::string&)> machine_of);
 
   void on_node(const JsonPtr& after);
 
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
-
  private:
   void reconfigure(const std::string& node, const std::string& config);
   void apply_once_alone(const std::string& node, std::vector<Gpu> gpus);
   void write(const std::string& node, const std::string& state, const char* deploy);
 
-  Site* site_;
   std::function<Machine*(const std::string&)> machine_of_;
-  Outbox outbox_;
   std::map<std::string, std::string> seen_;  // By node: the config that was handled, or is.
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

@@ -40,8 +40,6 @@ std::string key_list(const std::map<std::string, std::string>& labels) {
 
 }  // namespace
 
-NfdMaster::NfdMaster(Site* site) : site_(site), outbox_(site->client, site->clock) {}
-
 void NfdMaster::add_node(const std::string& node) {
   worker_[node] = {{"feature.node.kubernetes.io/pci-10de.present", "true"},
                    {"feature.node.kubernetes.io/cpu-model.vendor_id", "AMD"},
@@ -51,60 +49,12 @@ void NfdMaster::add_node(const std::string& node) {
 
 void NfdMaster::remove_node(const std::string& node) {
   gone_.insert(node);
-  for (const auto& [feature, labels] : features_[node])
-    outbox_.push({.verb = Write::Verb::remove, .gvr = kNodeFeatures, .key = feature});
-}
-
-void NfdMaster::publish(const std::string& node, const PodSpec& pod, const Labels& labels) {
-  if (site_->nodefeatures.served()) return write_node_feature(node, pod, labels);
-  hand_over(node, labels);
 }
 
 void NfdMaster::hand_over(const std::string& node, const Labels& labels) {
   if (handed_over_[node] == labels) return;
   handed_over_[node] = labels;
   dirty(node);
-}
-
-void NfdMaster::write_node_feature(const std::string& node, const PodSpec& pod, const Labels& labels) {
-  const k8s::ObjectKey key{pod.key.ns, "nvidia-features-for-" + node};
-  const std::string text = json(labels).dump();
-  if (written_[key] == text) return;
-  written_[key] = text;
-  json owners = json::array();
-  if (!pod.owner_daemonset.empty()) {
-    owners.push_back({{"apiVersion", "apps/v1"},
-                      {"kind", "DaemonSet"},
-                      {"name", pod.owner_daemonset},
-                      {"uid", pod.owner_daemonset_uid},
-                      {"controller", true}});
-  }
-  owners.push_back({{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod.key.name}, {"uid", pod.uid}});
-  const json feature{
-      {"apiVersion", "nfd.k8s-sigs.io/v1alpha1"},
-      {"kind", "NodeFeature"},
-      {"metadata",
-       {{"name", key.name}, {"namespace", key.ns}, {"labels", {{kNodeName, node}}}, {"ownerReferences", owners}}},
-      {"spec",
-       {{"features", {{"flags", json::object()}, {"attributes", json::object()}, {"instances", json::object()}}},
-        {"labels", labels}}}};
-  // Created, or (labels replaced as a whole) patched where it exists.
-  json patch = feature;
-  if (JsonPtr live = site_->nodefeatures.find(key)) {
-    const json published = (*live)["spec"].value("labels", json::object());
-    for (const auto& [label, value] : published.items())
-      if (!labels.contains(label)) patch["spec"]["labels"][label] = nullptr;
-    outbox_.push({.gvr = kNodeFeatures, .key = key, .body = patch.dump()});
-    return;
-  }
-  outbox_.push({.verb = Write::Verb::create,
-                .gvr = kNodeFeatures,
-                .key = key,
-                .body = feature.dump(),
-                .done = [this, key, body = patch.dump()](const k8s::Result<std::string>& answer) {
-                  if (answer || answer.error().reason != k8s::Reason::already_exists) return;
-                  outbox_.push({.gvr = kNodeFeatures, .key = key, .body = body});
-                }});
 }
 
 void NfdMaster::on_node_feature(const JsonPtr& before, const JsonPtr& after) {

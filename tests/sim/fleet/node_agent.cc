@@ -107,9 +107,7 @@ void NodeAgent::adopt_pod(const json& pod) {
       .status_changed = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { publish_pod(uid); }); },
       .ended = [this, uid] { site_->agenda.after({}, pods_.at(uid).life, [this, uid] { end_pod(uid); }); },
       .publish_features =
-          [this](const PodSpec& from, std::optional<std::map<std::string, std::string>> labels) {
-            features_(from, std::move(labels));
-          },
+          [this](std::optional<std::map<std::string, std::string>> labels) { features_(std::move(labels)); },
       .report_slices = [this] { report_slices(); }};
   entry.runner = std::make_unique<PodRunner>(std::move(environment), std::move(spec));
   admit(entry);

@@ -31,8 +31,8 @@ struct NodeSpec {
 
 class NodeAgent {
  public:
-  // Receives what feature discovery found: the pod it ran in, and the labels (nothing when it takes them back).
-  using FeatureSink = std::function<void(const PodSpec&, std::optional<std::map<std::string, std::string>>)>;
+  // Receives the labels that feature discovery found; nothing when it takes them back.
+  using FeatureSink = std::function<void(std::optional<std::map<std::string, std::string>>)>;
 
   // `acts_as_controller`: no node lifecycle controller runs beside us, so a lost node's Ready is set to Unknown here.
   NodeAgent(Site* site, NodeSpec spec, bool acts_as_controller, FeatureSink features);

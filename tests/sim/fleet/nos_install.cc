@@ -14,30 +14,10 @@ namespace {
 
 constexpr const char* kLease = "gpu-partitioner.nebuly.com";
 
-json nos_config_manager(const char* name, const std::string& image, bool sidecar) {
-  return {
-      {"name", name},
-      {"image", image},
-      {"command", {"config-manager"}},
-      {"env",
-       {env("ONESHOT", sidecar ? "false" : "true"), env("NODE_LABEL", kConfigLabel),
-        env("CONFIG_FILE_SRCDIR", "/available-configs"), env("CONFIG_FILE_DST", "/config/config.yaml"),
-        env("DEFAULT_CONFIG", ""), env("FALLBACK_STRATEGIES", "empty"), env("SEND_SIGNAL", sidecar ? "true" : "false"),
-        env("SIGNAL", sidecar ? "1" : ""), env("PROCESS_TO_SIGNAL", sidecar ? "nvidia-device-plugin" : "")}},
-      {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
-}
-
 json daemonset(const std::string& ns, const std::string& name, json spec) {
-  const json labels{{"app.kubernetes.io/name", name}, {"app.kubernetes.io/instance", name}};
   spec["nodeSelector"][kPartitioningLabel] = "mps";
-  spec["tolerations"] = {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}};
-  return {{"apiVersion", "apps/v1"},
-          {"kind", "DaemonSet"},
-          {"metadata", {{"name", name}, {"namespace", ns}, {"labels", labels}}},
-          {"spec",
-           {{"selector", {{"matchLabels", labels}}},
-            {"updateStrategy", {{"type", "RollingUpdate"}, {"rollingUpdate", {{"maxUnavailable", 1}}}}},
-            {"template", {{"metadata", {{"labels", labels}}}, {"spec", spec}}}}}};
+  spec["tolerations"] = gpu_tolerations();
+  return rolling_daemonset(ns, name, {{"app.kubernetes.io/name", name}, {"app.kubernetes.io/instance", name}}, spec);
 }
 
 json plugin(const NosInstall& install) {
@@ -47,13 +27,15 @@ json plugin(const NosInstall& install) {
                   {"command", {"nvidia-device-plugin"}},
                   {"env", {env("CONFIG_FILE", "/config/config.yaml"), env("MIG_STRATEGY", "none")}},
                   {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
-  const json spec{{"shareProcessNamespace", true},
-                  {"hostIPC", true},
-                  {"initContainers", json::array({nos_config_manager("nvidia-device-plugin-init", image, false)})},
-                  {"containers", json::array({nos_config_manager(kForkManager, image, true), main})},
-                  {"volumes",
-                   {{{"name", "available-configs"}, {"configMap", {{"name", install.config_map}}}},
-                    {{"name", "config"}, {"emptyDir", json::object()}}}}};
+  const json sidecar = config_manager({.name = kForkManager, .image = image, .process = "nvidia-device-plugin"});
+  const json spec{
+      {"shareProcessNamespace", true},
+      {"hostIPC", true},
+      {"initContainers", json::array({config_manager({.name = "nvidia-device-plugin-init", .image = image})})},
+      {"containers", json::array({sidecar, main})},
+      {"volumes",
+       {{{"name", "available-configs"}, {"configMap", {{"name", install.config_map}}}},
+        {{"name", "config"}, {"emptyDir", json::object()}}}}};
   return daemonset(install.ns, kForkSet, spec);
 }
 

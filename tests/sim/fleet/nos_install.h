@@ -2,7 +2,6 @@
 // gpu-agent for nodes with the label; and the Lease of its gpu-partitioner.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +10,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "tests/sim/fleet/node_agent.h"
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
@@ -37,21 +35,16 @@ inline constexpr const char* kAgentSet = "gpu-agent";
 [[nodiscard]] std::string nos_document(const SliceCounts& slices);
 
 // gpu-partitioner holds its Lease, and renews it every two seconds, from start() to halt().
-class NosPartitioner {
+class NosPartitioner : public Actor {
  public:
-  explicit NosPartitioner(Site* site) : site_(site), outbox_(site->client, site->clock) {}
+  using Actor::Actor;
 
   void start(const std::string& ns);
   void halt() { running_.reset(); }
 
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
-
  private:
   void renew(const std::string& ns);
 
-  Site* site_;
-  Outbox outbox_;
   std::shared_ptr<int> running_;
 };
 

@@ -56,9 +56,7 @@ boost::asio::awaitable<void> Outbox::run() {
     }
     Write write = std::move(queue_.front());
     queue_.pop_front();
-    sending_ = true;
     auto answer = co_await send(write);
-    sending_ = false;
     if (stopping_) break;
     if (!answer && k8s::retryable(answer.error())) {
       queue_.push_front(std::move(write));

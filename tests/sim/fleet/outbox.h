@@ -33,8 +33,6 @@ class Outbox {
  public:
   Outbox(k8s::ApiClient* client, k8s::Clock* clock);
   void push(Write write);
-  // Writes that have not been answered yet.
-  [[nodiscard]] std::size_t pending() const { return queue_.size() + (sending_ ? 1 : 0); }
   // Sends until stop().
   boost::asio::awaitable<void> run();
   void stop();
@@ -45,7 +43,6 @@ class Outbox {
   k8s::Clock* clock_;
   std::unique_ptr<k8s::Signal> wake_;
   std::deque<Write> queue_;
-  bool sending_ = false;
   bool stopping_ = false;
 };
 

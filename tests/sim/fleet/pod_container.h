@@ -42,9 +42,9 @@ struct PodRunner::Container final : public ProgramHost {
   std::string node_label(std::string_view key) const override { return pod->env_.node_label(key); }
   bool hang_up(std::string_view process) override { return pod->hang_up(process); }
   void publish_features(std::map<std::string, std::string> labels) override {
-    pod->env_.publish_features(pod->spec_, std::move(labels));
+    pod->env_.publish_features(std::move(labels));
   }
-  void remove_features() override { pod->env_.publish_features(pod->spec_, std::nullopt); }
+  void remove_features() override { pod->env_.publish_features(std::nullopt); }
   void report_slices() override { pod->env_.report_slices(); }
   std::int64_t most_slices() const override { return pod->env_.site->faults.most_slices; }
 
@@ -66,7 +66,7 @@ struct PodRunner::Container final : public ProgramHost {
 };
 
 // The program that a container runs, recognised by its name and command as the real manifests write them.
-[[nodiscard]] std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s::Duration run_for,
-                                                    bool uses_mps, const FleetFaults& faults, ProgramHost* host);
+[[nodiscard]] std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, bool uses_mps,
+                                                    ProgramHost* host);
 
 }  // namespace gso::sim

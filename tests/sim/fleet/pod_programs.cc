@@ -55,32 +55,23 @@ class Forever final : public Program {
 // A CUDA program on the devices that the pod was given.
 class GpuWorkload final : public Program {
  public:
-  GpuWorkload(ProgramHost* host, k8s::Duration run_for, bool uses_mps)
-      : Program(host), run_for_(run_for), uses_mps_(uses_mps) {}
+  GpuWorkload(ProgramHost* host, bool uses_mps) : Program(host), uses_mps_(uses_mps) {}
   void start() override {
     if (host().machine().exclusive_process() && !uses_mps_)
       return host().exit(1, "all CUDA-capable devices are busy or unavailable");
-    if (run_for_ > k8s::Duration::zero()) host().after(run_for_, [this] { host().exit(0, ""); });
   }
   [[nodiscard]] std::string process_name() const override { return "cuda-app"; }
 
  private:
-  k8s::Duration run_for_;
   bool uses_mps_;
 };
 
 }  // namespace
 
-std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s::Duration run_for, bool uses_mps,
-                                      const FleetFaults& faults, ProgramHost* host) {
+std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, bool uses_mps, ProgramHost* host) {
   const bool config_manager =
       spec.env.contains("CONFIG_FILE_SRCDIR") || (!spec.command.empty() && spec.command.front() == "config-manager");
-  if (config_manager) {
-    const bool waits = !PluginVersion::of_image(spec.image).default_first();
-    if (init && waits && faults.init_hangs_unlabelled && host->node_label(host->env("NODE_LABEL")).empty())
-      return std::make_unique<Forever>(host);
-    return std::make_unique<ConfigManager>(host);
-  }
+  if (config_manager) return std::make_unique<ConfigManager>(host);
   if (init && spec.name == "standalone-mps-check") return std::make_unique<StandaloneMpsCheck>(host, spec.command);
   if (init) return std::make_unique<Check>(host);
   const auto is = [&spec](std::string_view name) {
@@ -92,7 +83,7 @@ std::unique_ptr<Program> make_program(const ContainerSpec& spec, bool init, k8s:
   if (spec.name == "gpu-agent") return std::make_unique<SliceAgent>(host);
   if (is("gpu-feature-discovery")) return std::make_unique<FeatureDiscovery>(host);
   if (is("mps-control-daemon")) return std::make_unique<MpsDaemon>(host);
-  if (!spec.gpus.empty()) return std::make_unique<GpuWorkload>(host, run_for, uses_mps);
+  if (!spec.gpus.empty()) return std::make_unique<GpuWorkload>(host, uses_mps);
   return std::make_unique<Forever>(host);
 }
 

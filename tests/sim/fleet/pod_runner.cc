@@ -107,8 +107,7 @@ void PodRunner::start(Container& container) {
   container.started_at = env_.site->clock->now();
   container.process_life = std::make_shared<int>();
   container.last_line.clear();
-  container.program =
-      make_program(container.spec, container.init, spec_.run_for, uses_mps_, env_.site->faults, &container);
+  container.program = make_program(container.spec, container.init, uses_mps_, &container);
   env_.status_changed();
   container.program->start();
 }
@@ -220,10 +219,10 @@ bool PodRunner::hang_up(std::string_view process) {
   return false;
 }
 
-bool PodRunner::crash(std::string_view name, int code, const std::string& message) {
+bool PodRunner::crash(std::string_view name) {
   for (auto& container : main_) {
     if (container->spec.name != name || container->state != Container::State::running) continue;
-    on_exit(*container, code, message);
+    on_exit(*container, 2, "");
     return true;
   }
   return false;

@@ -26,7 +26,7 @@ struct PodEnvironment {
   // Every process has ended after a deletion: the object can be removed.
   std::function<void()> ended;
   // The labels that feature discovery found; nothing when it takes them back.
-  std::function<void(const PodSpec&, std::optional<std::map<std::string, std::string>>)> publish_features;
+  std::function<void(std::optional<std::map<std::string, std::string>>)> publish_features;
   // The node's slices are to be reported.
   std::function<void()> report_slices;
 };
@@ -52,7 +52,7 @@ class PodRunner {
   void power_off();
   void restart();
   // Faults: the process of a container ends by itself. False when it is not running.
-  bool crash(std::string_view container, int code, const std::string& message);
+  bool crash(std::string_view container);
   // The MPS server went away under the containers that use it.
   void break_mps_clients();
   // The same for those that use any device.

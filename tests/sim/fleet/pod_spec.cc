@@ -53,11 +53,8 @@ PodSpec read_pod_spec(const json& pod) {
   }
   read.host_pid = spec.value("hostPID", false);
   read.restart_policy = spec.value("restartPolicy", "Always");
-  const std::string run_for = member(meta, "annotations").value("sim.gpusharing.dev/run-for", "");
-  read.run_for = k8s::parse_go_duration(run_for).value_or(k8s::Duration(0));
   for (const json& owner : items(meta, "ownerReferences")) {
     if (!owner.value("controller", false) || owner.value("kind", "") != "DaemonSet") continue;
-    read.owner_daemonset_uid = owner.value("uid", "");
     read.owner_daemonset = owner.value("name", "");
   }
   return read;

@@ -9,7 +9,6 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "k8sclient/value/object.h"
-#include "k8sclient/value/time.h"
 
 namespace gso::sim {
 
@@ -35,8 +34,6 @@ struct PodSpec {
   std::map<std::string, std::int64_t> gpus = {};             // Summed over the containers.
   bool host_pid = false;
   std::string restart_policy = "Always";
-  k8s::Duration run_for{0};  // Annotation sim.gpusharing.dev/run-for of a workload; 0: forever.
-  std::string owner_daemonset_uid = {};
   std::string owner_daemonset = {};
 };
 

@@ -48,9 +48,9 @@ class ProgramHost {
   [[nodiscard]] virtual std::string node_label(std::string_view key) const = 0;
   // SIGHUP to the first program of this pod whose argv[0] is exactly `process`; false when there is none.
   virtual bool hang_up(std::string_view process) = 0;
-  // Feature discovery hands its labels over (as a NodeFeature, or as a file to NFD's worker).
+  // Feature discovery hands its labels over (at once, or as a file to NFD's worker).
   virtual void publish_features(std::map<std::string, std::string> labels) = 0;
-  // It removes that file; a NodeFeature stays.
+  // It removes that file; labels that were handed over stay.
   virtual void remove_features() = 0;
   // nos's gpu-agent writes which slices the node has now.
   virtual void report_slices() = 0;

@@ -3,32 +3,26 @@
 // schedulers are not its business.
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/site.h"
 
 namespace gso::sim {
 
-class Scheduler {
+class Scheduler : public Actor {
  public:
-  explicit Scheduler(Site* site) : site_(site), outbox_(site->client, site->clock) {}
+  using Actor::Actor;
 
   // Something changed that can make a pod fit.
   void wake();
   // Pods that are to be bound while it is down stay pending.
   void set_up(bool up);
-
-  boost::asio::awaitable<void> run() { return outbox_.run(); }
-  void stop() { outbox_.stop(); }
 
  private:
   using Devices = std::map<std::string, std::int64_t>;  // nvidia.com/* only.
@@ -39,13 +33,10 @@ class Scheduler {
   void bind(const nlohmann::json& pod, const std::string& node);
   void reject(const nlohmann::json& pod, const std::string& message);
 
-  Site* site_;
-  Outbox outbox_;
   bool up_ = true;
   bool due_ = false;
   std::map<std::string, std::string> bound_;  // By uid: a node that the mirror might not show yet.
   std::set<std::string> rejecting_;           // By uid.
-  std::shared_ptr<int> life_ = std::make_shared<int>();
 };
 
 }  // namespace gso::sim

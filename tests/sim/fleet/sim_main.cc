@@ -27,10 +27,7 @@ namespace asio = boost::asio;
 struct Settings {
   std::string kubeconfig;
   std::string topology = "demo";
-  std::string plugin_version = "v0.20.0";
   double time_scale = 1.0;
-  std::uint64_t seed = 1;
-  std::uint16_t port = 0;
   bool install = false;
 };
 
@@ -53,8 +50,7 @@ asio::awaitable<void> prepare(k8s::ApiClient* client, k8s::Clock* clock, Setting
   auto defined = co_await client->create(kCustomResourceDefinitions, "", definition);
   if (!defined) std::fprintf(stderr, "gso-sim: %s\n", defined.error().message.c_str());
   if (!settings.install) co_return;
-  PluginInstall install;
-  install.plugin_version = settings.plugin_version;
+  const PluginInstall install;
   co_await create_namespace(client, install.ns);
   co_await create_namespace(client, "gpu-sharing-operator");
   const nlohmann::json map = config_map(install.ns, install.config_map, demo_profiles(install.default_key));
@@ -78,13 +74,12 @@ int serve(const Settings& settings) {
   asio::io_context io(1);
   const auto clock = k8s::make_real_clock(io.get_executor());
   gso::sim::ApiServer server(io.get_executor(), *clock);
-  gso::sim::HttpFrontend frontend(io.get_executor(), server, settings.port);
+  gso::sim::HttpFrontend frontend(io.get_executor(), server);
   gso::sim::InProcessTransport transport(server, {.user = "fleet", .user_agent = "gso-sim"});
   k8s::ApiClient client(&transport, clock.get(), {});
   gso::sim::FleetOptions options;
   options.nodes = *nodes;
   options.timing.scale = settings.time_scale;
-  options.timing.seed = settings.seed;
   gso::sim::Fleet fleet(&client, clock.get(), std::move(options));
 
   std::ofstream file(settings.kubeconfig);
@@ -121,12 +116,9 @@ int main(int argc, char** argv) {
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet")
       ->check(CLI::Range(0.0001, 1000.0))
       ->capture_default_str();
-  app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
-  app.add_option("--port", settings.port, "To listen on, on 127.0.0.1; 0 takes any free one")->capture_default_str();
   app.add_flag("--install", settings.install,
                "Also apply a ConfigMap mps-config and a ClusterPolicy, as an administrator would, and create the "
                "operator's namespace");
-  app.add_option("--plugin-version", settings.plugin_version, "Device plugin of --install")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     return serve(settings);

@@ -11,6 +11,7 @@
 #include "k8sclient/clock.h"
 #include "tests/sim/fleet/agenda.h"
 #include "tests/sim/fleet/mirror.h"
+#include "tests/sim/fleet/outbox.h"
 #include "tests/sim/fleet/timing.h"
 
 namespace gso::sim {
@@ -21,10 +22,8 @@ struct FleetFaults {
   bool mps_unclean_exit = false;     // MPS daemons are killed instead of stopping: GPUs stay EXCLUSIVE_PROCESS.
   // The first node that is to stop an MPS daemon is lost before it hears of that. It strikes once.
   bool lost_before_mps_stops = false;
-  bool jobs_remain = false;            // Driver upgrades wait for jobs, and MIG changes for pods, as long as it is set.
-  bool init_hangs_unlabelled = false;  // v0.18.1 and older: config-manager's init container waits for a label forever.
-  bool nfd_down = false;               // NFD's master does nothing: labels freeze.
-  bool operator_down = false;          // The GPU Operator does nothing.
+  bool jobs_remain = false;  // Driver upgrades wait for jobs, and MIG changes for pods, as long as it is set.
+  bool nfd_down = false;     // NFD's master does nothing: labels freeze.
   k8s::Duration late_slice_reports{0};  // From a look of nos's gpu-agent to its report (scaled).
   std::int64_t most_slices = 0;         // Nebuly's fork exits where a GPU has more slices than that. 0: no limit.
   // Not a fault but another way to run: feature discovery writes a file for NFD's worker (nfd_worker.h). From the next
@@ -48,6 +47,21 @@ struct Site {
   Agenda agenda;
   FleetFaults faults;
   Mirror nodes, pods, configmaps, daemonsets, revisions, clusterpolicies, nodefeatures;
+};
+
+// Somebody who works on the cluster: acts on what changes and by the agenda, and sends one write after the other.
+class Actor {
+ public:
+  // `site` must outlive it.
+  explicit Actor(Site* site) : site_(site), outbox_(site->client, site->clock) {}
+  // Sends until stop().
+  boost::asio::awaitable<void> run() { return outbox_.run(); }
+  void stop() { outbox_.stop(); }
+
+ protected:
+  Site* site_;
+  Outbox outbox_;
+  std::shared_ptr<int> life_ = std::make_shared<int>();  // What was put on the agenda dies with it.
 };
 
 }  // namespace gso::sim

@@ -38,7 +38,6 @@ struct FleetTiming {
   k8s::Duration discovery_init = std::chrono::milliseconds(1000);
   k8s::Duration discovery_loop = std::chrono::seconds(60);
   k8s::Duration mps_init = std::chrono::seconds(2);
-  k8s::Duration mps_retry = std::chrono::seconds(30);
   k8s::Duration slice_init = std::chrono::seconds(5);     // Nebuly's fork, with its MPS servers.
   k8s::Duration slice_report = std::chrono::seconds(10);  // nos's gpu-agent, from one report to the next.
   k8s::Duration stop = std::chrono::seconds(1);           // From SIGTERM to a program's end.

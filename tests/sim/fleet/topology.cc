@@ -50,20 +50,6 @@ std::vector<NodeSpec> kind() {
            .labels = {{"node-role.kubernetes.io/control-plane", ""}}}};
 }
 
-json manager(const std::string& name, const std::string& image, const PluginInstall& install,
-             const std::string& process, bool sidecar) {
-  return {{"name", name},
-          {"image", image},
-          {"command", {"config-manager"}},
-          {"env",
-           {env("ONESHOT", sidecar ? "false" : "true"), env("NODE_LABEL", kConfigLabel),
-            env("CONFIG_FILE_SRCDIR", "/available-configs"), env("CONFIG_FILE_DST", "/config/config.yaml"),
-            env("DEFAULT_CONFIG", install.default_key), env("FALLBACK_STRATEGIES", "named,single"),
-            env("SEND_SIGNAL", sidecar ? "true" : "false"), env("SIGNAL", sidecar ? "1" : ""),
-            env("PROCESS_TO_SIGNAL", sidecar ? process : "")}},
-          {"volumeMounts", {mount("available-configs", "/available-configs"), mount("config", "/config")}}};
-}
-
 json standalone(const PluginInstall& install, const std::string& pool, bool mps) {
   const std::string image = "nvidia/k8s-device-plugin:" + install.plugin_version;
   const std::string base = mps ? "mps-control-daemon" : "nvidia-device-plugin";
@@ -75,12 +61,16 @@ json standalone(const PluginInstall& install, const std::string& pool, bool mps)
       {"env", {env("CONFIG_FILE", "/config/config.yaml"), env("MPS_ROOT", "/run/nvidia/mps")}},
       {"volumeMounts",
        {mount("available-configs", "/available-configs"), mount("config", "/config"), mount("mps-root", "/mps")}}};
-  const std::string process = mps ? "/usr/bin/mps-control-daemon" : "nvidia-device-plugin";
+  ConfigManagerSpec manager{.name = base + "-init", .image = image, .default_key = install.default_key};
+  manager.strategies = "named,single";
+  const json init = config_manager(manager);
+  manager.name = base + "-sidecar";
+  manager.process = mps ? "/usr/bin/mps-control-daemon" : "nvidia-device-plugin";
   json spec{{"nodeSelector", {{kPoolLabel, pool}}},
-            {"tolerations", {{{"key", "nvidia.com/gpu"}, {"operator", "Exists"}, {"effect", "NoSchedule"}}}},
+            {"tolerations", gpu_tolerations()},
             {"priorityClassName", "system-node-critical"},
             {"initContainers", json::array()},
-            {"containers", {main, manager(base + "-sidecar", image, install, process, true)}},
+            {"containers", {main, config_manager(manager)}},
             {"volumes",
              {{{"name", "available-configs"}, {"configMap", {{"name", install.config_map}}}},
               {{"name", "config"}, {"emptyDir", json::object()}},
@@ -97,17 +87,9 @@ json standalone(const PluginInstall& install, const std::string& pool, bool mps)
   } else {
     spec["shareProcessNamespace"] = true;
   }
-  spec["initContainers"].push_back(manager(base + "-init", image, install, process, false));
-  return {{"apiVersion", "apps/v1"},
-          {"kind", "DaemonSet"},
-          {"metadata",
-           {{"name", std::string("nvdp-nvidia-device-plugin") + (mps ? "-mps-control-daemon" : "")},
-            {"namespace", install.ns},
-            {"labels", labels}}},
-          {"spec",
-           {{"selector", {{"matchLabels", labels}}},
-            {"updateStrategy", {{"type", "RollingUpdate"}, {"rollingUpdate", {{"maxUnavailable", 1}}}}},
-            {"template", {{"metadata", {{"labels", labels}}}, {"spec", spec}}}}}};
+  spec["initContainers"].push_back(init);
+  const std::string name = std::string("nvdp-nvidia-device-plugin") + (mps ? "-mps-control-daemon" : "");
+  return rolling_daemonset(install.ns, name, labels, spec);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/workload.h"
 #include "tests/sim/partitioning/slice_story.h"
 
 namespace gso::sim::partitioning_story_test {

@@ -9,6 +9,7 @@
 
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
+#include "tests/sim/fleet/workload.h"
 
 namespace gso::sim {
 

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-enum class At { write, read, request, opening, event };
+enum class At { write, request, opening, event };
 
 // One way to fail: where, how often it is chosen, and its amounts (drawn between them).
 struct FaultRow {
@@ -67,8 +67,6 @@ bool fits(At at, const std::string& verb) {
   switch (at) {
     case At::write:
       return is_write(verb);
-    case At::read:
-      return verb == "get" || verb == "list";
     case At::request:
       return verb != "watch" && verb != "event";
     case At::opening:

@@ -21,8 +21,8 @@
 #include "tests/reconcilers/fleet_model/fleet_model.h"
 #include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
-#include "tests/sim/soak/operator_host.h"
 #include "tests/sim/story/boundary_rules.h"
+#include "tests/sim/story/operator_host.h"
 #include "tests/sim/story/restart_ledger.h"
 #include "tests/sim/story/restart_rules.h"
 #include "tests/sim/story/rollouts/rollout_stories.h"
@@ -92,6 +92,7 @@ struct SoakBench::World {
   void strike(OperatorHost& host, const FaultRule& rule);
   std::string violation() const;
   std::string unfinished() const;
+  json open_rollouts() const;
   std::string named_stop() const;
   std::string end_state() const;
   std::string settle(k8s::Duration bound);
@@ -100,7 +101,6 @@ struct SoakBench::World {
   std::string logs() const;
 
   SoakWorld what;
-  std::vector<NodeSpec> nodes;
   RestartLedger ledger{VirtualWorld::kOperatorUser};
   RestartRules rules{VirtualWorld::kOperatorUser, {}};
   VirtualWorld world;
@@ -133,8 +133,7 @@ FleetTiming quiet_fleet() {
 
 SoakBench::World::World(const SoakWorld& to_build)
     : what(to_build),
-      nodes(a100s(to_build.nodes)),
-      world(nodes, judged_by(to_build), quiet_fleet()),
+      world(a100s(to_build.nodes), judged_by(to_build), quiet_fleet()),
       boundary(
           VirtualWorld::kOperatorUser,
           {.served_text = [this](const std::string& node) { return world.plugin_text(node); },
@@ -170,21 +169,18 @@ SoakBench::World::World(const SoakWorld& to_build)
 }
 
 SoakBench::World::~World() {
-  for (const auto& host : hosts) {
-    bool ended = false;
-    asio::co_spawn(world.io, host->kill(), [&ended](const std::exception_ptr&) { ended = true; });
-    (void)world.clock.run_until([&ended] { return ended; }, 1min);
-  }
+  for (const auto& host : hosts) world.end(*host);
 }
 
 namespace {
 
-asio::awaitable<void> install_all(Scene* scene, SoakWorld what, OperatorSettings settings) {
+asio::awaitable<std::string> install_all(Scene* scene, SoakWorld what, OperatorSettings settings) {
   co_await scene->open();
   const std::map<std::string, std::string> profiles{{"any", test::profile_text(what.from)}};
   co_await scene->install_gpu_operator(profiles, "any");
   co_await scene->install(settings);
   if (what.busy) co_await scene->use_gpu(kFirstNode, kTraining);
+  co_return scene->failure();
 }
 
 // A person's write. Whoever sees that the server has lost it writes again; nothing else goes wrong with it.
@@ -253,23 +249,14 @@ asio::awaitable<void> act(Scene* scene, SoakWorld what, const std::uint64_t* los
 }  // namespace
 
 std::string SoakBench::World::install() {
-  StageOptions options = world.stage_options("v0.20.0");
-  options.max_unavailable = static_cast<int>(judged_by(what).budget);
-  auto owned =
-      std::make_unique<Scene>(&world.user_client, &world.clock, hosts.front().get(), &world.fleet, options, nodes);
-  scene = owned.get();
-  world.stage = std::move(owned);
+  scene = &open_scene(world, world.stage_options(), hosts.front().get());
   scene->invariant = [this] { return violation(); };
   // Renewals of the lease are most of an hour in which nothing happens.
   settings = {
       {"lease-duration", "1m"}, {"renew-deadline", "40s"}, {"retry-period", "20s"}, {"canary-nodes-per-group", "1"}};
-  bool done = false;
-  asio::co_spawn(world.io, install_all(scene, what, settings), [&done](const std::exception_ptr& error) {
-    if (error) std::rethrow_exception(error);
-    done = true;
-  });
-  if (!world.clock.run_until([&done] { return done; }, 2h)) return "the installation does not end";
-  if (!scene->failure().empty()) return "the installation failed: " + scene->failure();
+  const auto wrong = world.hear(install_all(scene, what, settings), 2h);
+  if (!wrong) return "the installation does not end";
+  if (!wrong->empty()) return "the installation failed: " + *wrong;
   // Standbys that know everything already.
   OperatorSettings all = hosts.front()->settings();
   for (std::size_t i = 1; i < hosts.size(); ++i)
@@ -393,7 +380,7 @@ std::string SoakBench::World::violation() const {
 
 // What keeps the rollout from being over, or nothing.
 std::string SoakBench::World::unfinished() const {
-  for (const NodeSpec& node : nodes) {
+  for (const NodeSpec& node : world.nodes) {
     if (std::string differs = scene->node_differs(node.name); !differs.empty()) return differs;
     const std::string state = scene->state_of(node.name);
     if (!state.empty()) return node.name + " is " + state;
@@ -401,7 +388,18 @@ std::string SoakBench::World::unfinished() const {
     if (found && test::has_change_annotations(test::annotations_of(*found)))
       return node.name + " keeps the annotations of its change";
   }
+  if (const json open = open_rollouts(); !open.empty()) return "rollouts are open: " + open.dump();
   return scene->settled_problem();
+}
+
+// The phases of those that are neither complete nor superseded, by name.
+json SoakBench::World::open_rollouts() const {
+  json open;
+  for (const json& rollout : world.server.list(kRollouts)) {
+    const std::string& phase = text(member(rollout, "status"), "phase");
+    if (phase != "Completed" && phase != "Superseded") open[text(metadata(rollout), "name")] = phase;
+  }
+  return open;
 }
 
 // L1: a node that is not where it should be is named with a reason.
@@ -421,7 +419,7 @@ std::string SoakBench::World::named_stop() const {
 
 std::string SoakBench::World::end_state() const {
   json end;
-  for (const NodeSpec& node : nodes) {
+  for (const NodeSpec& node : world.nodes) {
     const auto found = world.server.get(kNodes, {"", node.name});
     if (found) end[node.name] = end_of_node(*found, what.act);
   }
@@ -435,10 +433,7 @@ std::string SoakBench::World::end_state() const {
       end["conditions"][text(condition, "type")] = text(condition, "status") + " " + text(condition, "reason");
   }
   // How many rollouts there were depends on who was quicker. None is under way.
-  for (const json& rollout : world.server.list(kRollouts)) {
-    const std::string& phase = text(member(rollout, "status"), "phase");
-    if (phase != "Completed" && phase != "Superseded") end["rollouts"][text(metadata(rollout), "name")] = phase;
-  }
+  end["rollouts"] = open_rollouts();
   return end.dump(1);
 }
 

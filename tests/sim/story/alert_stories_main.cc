@@ -18,8 +18,9 @@ constexpr int kInterval = 30;  // Seconds between two scrapes.
 
 bool record(const AlertStory& alert, const std::string& rules, const std::string& folder) {
   MetricsRecorder recorder;
-  const std::string wrong = tell_and_watch(alert.story, std::chrono::seconds(kInterval),
-                                           [&](InProcessOperator& op) { recorder.scrape(op.metrics_page()); });
+  VirtualWorld world(alert.story.nodes(true), judged_by(alert.story));
+  const std::string wrong = tell_in(world, alert.story, world.stage_options(), std::chrono::seconds(kInterval),
+                                    [&] { recorder.scrape(world.op.metrics_page()); });
   if (!wrong.empty()) {
     std::cerr << alert.story.name << ": " << wrong << "\n";
     return false;

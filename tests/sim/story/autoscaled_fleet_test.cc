@@ -6,12 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -104,8 +102,7 @@ asio::awaitable<void> act(std::shared_ptr<Play> play) {
   if (which == 2) co_await start_job(play);
   if (which == 3) co_await end_jobs(play);
   if (which >= 4) play->scene->fleet().autoscaler().manage(group(1 + play->one_of(kMost - 1), kMost));
-  const Stage::Check nothing = [] { return std::string(); };
-  co_await play->scene->stays("the invariants", std::chrono::minutes(1 + play->one_of(12)), nothing);
+  co_await play->scene->stays("the invariants", std::chrono::minutes(1 + play->one_of(12)));
 }
 
 std::string leftovers(const Scene& scene) {
@@ -136,7 +133,7 @@ asio::awaitable<std::string> tell(std::shared_ptr<Play> play) {
   }
   co_await end_jobs(play);
   scene->fleet().autoscaler().release();
-  const Stage::Check at_rest = [scene] {
+  const Scene::Check at_rest = [scene] {
     return scene->fleet().autoscaler().at_work() ? std::string("machines come or go") : std::string();
   };
   co_await scene->until("the autoscaler to be done", 10min, at_rest);
@@ -147,8 +144,7 @@ asio::awaitable<std::string> tell(std::shared_ptr<Play> play) {
   scene->require(leftovers(*scene));
   co_await scene->clock().sleep_for(90s);  // The last Events.
   const std::string traces = scene->operator_traces();
-  const Stage::Check nothing = [] { return std::string(); };
-  co_await scene->stays("the invariants", 10min, nothing);
+  co_await scene->stays("the invariants", 10min);
   scene->require(scene->operator_traces() == traces, "S6: it writes although everything has converged");
   co_return scene->failure();
 }
@@ -173,9 +169,7 @@ TEST_P(AutoscaledFleet, KeepsTheInvariantsAndArrives) {
   ledger.attach(&world.server);
   rules.attach(&world.server);
   world.server.add_audit_listener([&watched](const AuditEntry& entry) { watched.on_write(entry); });
-  StageOptions options = world.stage_options("v0.20.0");
-  options.max_unavailable = static_cast<int>(kBudget);
-  Scene& scene = open_scene(world, std::move(options), nodes);
+  Scene& scene = open_scene(world, world.stage_options());
   scene.invariant = [&] {
     for (const std::string& violation :
          {world.invariants.violation(), ledger.violation(), rules.violation(), watched.wrong})
@@ -183,13 +177,8 @@ TEST_P(AutoscaledFleet, KeepsTheInvariantsAndArrives) {
     return std::string();
   };
   auto play = std::make_shared<Play>(Play{&scene, std::mt19937_64(GetParam())});
-  std::optional<std::string> wrong;
-  asio::co_spawn(world.io, tell(play), [&wrong](const std::exception_ptr& error, std::string why) {
-    if (error) std::rethrow_exception(error);
-    wrong = std::move(why);
-  });
-  EXPECT_TRUE(world.clock.run_until([&wrong] { return wrong.has_value(); }, 48h)) << "it does not end";
-  EXPECT_EQ(wrong.value_or(""), "") << world.record();
+  const auto wrong = world.hear(tell(play), 48h);
+  EXPECT_EQ(wrong.value_or("it does not end"), "") << world.record();
   EXPECT_EQ(scene.invariant(), "") << world.record();
   EXPECT_GT(watched.changed, 0U) << "no node was ever changed";
   const ClusterAutoscaler& autoscaler = world.fleet.autoscaler();

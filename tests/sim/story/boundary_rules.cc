@@ -20,10 +20,6 @@ namespace {
 constexpr k8s::Duration kOldestView = std::chrono::seconds(160);
 constexpr const char* kViewsOfAStart[] = {"nodes", "daemonsets", "configmaps", "sharingpolicies"};
 
-const json& annotations_in(const json& object) {
-  return member(member(object, "metadata"), "annotations");
-}
-
 bool is_true(const json& map, std::string_view key) {
   return map.value(std::string(key), "") == "true";
 }
@@ -34,10 +30,9 @@ bool is_stop(const k8s::Gvr& gvr, const json& object) {
   if (gvr.resource == "sharingpolicies")
     return member(spec, "rollout").value("paused", false) || spec.value("mode", "") == "Observe";
   if (gvr.resource == "sharingrollouts") return spec.value("paused", false) || spec.value("aborted", false);
-  if (gvr.resource == "configmaps") return is_true(annotations_in(object), kPausedAnnotation);
+  if (gvr.resource == "configmaps") return is_true(annotations(object), kPausedAnnotation);
   if (gvr.resource != "nodes") return false;
-  return is_true(annotations_in(object), kHoldAnnotation) ||
-         is_true(member(member(object, "metadata"), "labels"), kHoldAnnotation);
+  return is_true(annotations(object), kHoldAnnotation) || is_true(labels(object), kHoldAnnotation);
 }
 
 }  // namespace
@@ -83,7 +78,6 @@ void BoundaryRules::note_text(const AuditEntry& entry) {
 
 // S10 and S14: nobody has stopped it, and the views of those who might have are current.
 void BoundaryRules::judge_begin(const AuditEntry& entry, const std::string& target) {
-  ++begins_;
   for (const auto& [id, since] : stops_) {
     if (id.starts_with("nodes ") && id != "nodes " + entry.key.name) continue;
     if (id.starts_with("sharingrollouts ")) {
@@ -106,8 +100,8 @@ void BoundaryRules::judge_begin(const AuditEntry& entry, const std::string& targ
 // S11: the plugin that serves has read a text of the revision that the node is said to run.
 void BoundaryRules::judge_proof(const AuditEntry& entry) {
   const std::string key(kRevisionAnnotation);
-  const std::string revision = annotations_in(*entry.after).value(key, "");
-  if (revision.empty() || annotations_in(*entry.before).value(key, "") == revision) return;
+  const std::string revision = annotations(*entry.after).value(key, "");
+  if (revision.empty() || annotations(*entry.before).value(key, "") == revision) return;
   const auto known = texts_.find(revision);
   const auto served = evidence_.served_text ? evidence_.served_text(entry.key.name) : std::nullopt;
   if (known == texts_.end() || !served || known->second.contains(*served)) return;

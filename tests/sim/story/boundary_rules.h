@@ -3,7 +3,6 @@
 // starts from a view that is not current, and nothing is overwritten that was not read. The first violation is kept.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,8 +40,6 @@ class BoundaryRules {
 
   // "S10: …", "S11: …", or empty.
   [[nodiscard]] const std::string& violation() const { return violation_; }
-  // Nodes that have begun a change so far.
-  [[nodiscard]] std::uint64_t begins() const { return begins_; }
 
  private:
   void on_write(const AuditEntry& entry);
@@ -57,7 +54,6 @@ class BoundaryRules {
   std::string user_;
   BoundaryEvidence evidence_;
   std::string violation_;
-  std::uint64_t begins_ = 0;
   std::map<std::string, k8s::WallTime> stops_;          // "SharingPolicy default", since when.
   std::map<std::string, std::set<std::string>> texts_;  // Of each revision.
 };

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,10 +16,9 @@
 #include "tests/sim/story/boundary_rules.h"
 #include "tests/sim/story/combined_setting.h"
 #include "tests/sim/story/kai_tenants.h"
+#include "tests/sim/story/operator_host.h"
 #include "tests/sim/story/restart_ledger.h"
 #include "tests/sim/story/restart_rules.h"
-#include "tests/sim/story/restarting_operator.h"
-#include "tests/sim/story/standby_operator.h"
 #include "tests/sim/story/virtual_world.h"
 
 namespace gso::sim {
@@ -42,19 +39,17 @@ constexpr const char *kSharedByKai = "a100-04", *kBoundSoon = "t4-01";
 // Whoever dies at every write forgets each time how long anything has been true.
 constexpr std::uint64_t kMostKills = 8;
 
-const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
-
 // The acts of one rollout, and what its coroutines share.
 struct Play {
   Scene* scene = nullptr;
-  RestartingOperator* op = nullptr;
-  RestartLedger* ledger = nullptr;
+  OperatorHost* op = nullptr;
+  std::uint64_t writes = 0;                                                             // Since the edit.
+  std::function<bool(std::uint64_t write)> dies = [](std::uint64_t) { return false; };  // After that write.
   Combination what = {};
   k8s::Duration disturbed_after{0};
-  std::function<void()> lose_lease = [] {};
   std::function<void()> slow_down = [] {};  // The operator's watches.
   OperatorSettings settings = {};
-  Stage::Seen before = {};
+  Scene::Seen before = {};
   CombinedTrace trace = {};
   bool at_rest = false;
 
@@ -128,23 +123,11 @@ asio::awaitable<void> install(std::shared_ptr<Play> play) {
   co_await scene->tune("default", tuning);
 }
 
-// A service that must not lose its only pod.
-asio::awaitable<void> protect(std::shared_ptr<Play> play) {
-  json budget;
-  budget["apiVersion"] = "policy/v1";
-  budget["kind"] = "PodDisruptionBudget";
-  budget["metadata"]["name"] = kPod;
-  budget["metadata"]["namespace"] = "default";
-  budget["spec"]["minAvailable"] = 1;
-  budget["spec"]["selector"]["matchLabels"]["app"] = kPod;
-  const k8s::ObjectKey key{"default", kPod};
-  co_await play->scene->put(kBudgets, key, budget);
-  co_await play->scene->use_gpu(kInUse, kPod);
-}
-
 asio::awaitable<void> prepare(std::shared_ptr<Play> play) {
   Scene* scene = play->scene;
-  if (play->what.pdb_refuses) co_await protect(play);
+  // A service that must not lose its only pod.
+  if (play->what.pdb_refuses) co_await scene->protect(kPod, 1);
+  if (play->what.pdb_refuses) co_await scene->use_gpu(kInUse, kPod);
   if (!scene->failure().empty()) co_return;
   if (play->what.not_ready) scene->fleet().node(kAway)->set_runtime(false);
   const auto fault = play->what.fault;
@@ -168,10 +151,9 @@ asio::awaitable<void> rest(std::shared_ptr<Play> play, k8s::Duration limit) {
   const k8s::Duration quiet = play->what.window_closes ? kPeriod + 1min : kPatience + 1min;
   const k8s::MonoTime end = scene->clock().monotonic() + limit;
   play->at_rest = false;
-  const Stage::Check nothing = [] { return std::string(); };
   while (scene->failure().empty() && !play->at_rest && scene->clock().monotonic() < end) {
     const std::string traces = scene->operator_traces();
-    co_await scene->stays("the invariants", quiet, nothing);
+    co_await scene->stays("the invariants", quiet);
     play->at_rest = scene->operator_traces() == traces;
   }
 }
@@ -183,7 +165,7 @@ asio::awaitable<void> disturb(std::shared_ptr<Play> play, std::size_t from) {
   if (!what.not_ready && what.superseding == Superseding::none) co_return;
   const std::size_t wanted = what.canary ? 2 : 1;
   const k8s::MonoTime latest = scene->clock().monotonic() + 10min;
-  const Stage::Check started = [scene, from, wanted, latest] {
+  const Scene::Check started = [scene, from, wanted, latest] {
     const bool enough = scene->happened(Happening::started, from) >= wanted || scene->clock().monotonic() >= latest;
     return enough ? std::string() : std::string("none has started");
   };
@@ -226,14 +208,14 @@ asio::awaitable<void> change(std::shared_ptr<Play> play) {
   if (!scene->failure().empty()) co_return;
   play->before = scene->seen();
   const Combination what = play->what;
-  play->op->dies_when([what, lose = play->lose_lease, kills = std::uint64_t{0}](std::uint64_t write) mutable {
-    lose();
+  play->writes = 0;
+  play->dies = [what, kills = std::uint64_t{0}](std::uint64_t write) mutable {
     const auto every = static_cast<std::uint64_t>(what.killed_every),
                first = static_cast<std::uint64_t>(what.killed_from);
     if (every == 0 || write < first || (write - first) % every != 0 || kills == kMostKills) return false;
     ++kills;
     return true;
-  });
+  };
   const std::size_t from = scene->journal().size();
   play->slow_down();
   co_await scene->edit("any", test::profile_text(what.change.to));
@@ -284,7 +266,7 @@ asio::awaitable<void> repair(std::shared_ptr<Play> play) {
 }
 
 // Nothing of ours stays but the record.
-std::string leftovers(const Scene& scene, const Stage::Seen& before) {
+std::string leftovers(const Scene& scene, const Scene::Seen& before) {
   for (const NodeSpec& node : scene.nodes()) {
     if (scene.excused.contains(node.name) && scene.restarts_of(node.name, before) > 0)
       return "S9: " + node.name + ", which had drifted before, was restarted";
@@ -304,21 +286,19 @@ std::string leftovers(const Scene& scene, const Stage::Seen& before) {
 // S6: converged means silent. S9: another start changes nothing.
 asio::awaitable<void> look_back(std::shared_ptr<Play> play) {
   Scene* scene = play->scene;
-  play->trace.writes = play->op->writes();
-  play->trace.kills = play->op->kills();
-  play->op->dies_when([](std::uint64_t) { return false; });
-  scene->tell(fmt::format("{} writes, killed {} times", play->trace.writes, play->trace.kills));
+  play->trace.kills = play->op->crashes();
+  play->dies = [](std::uint64_t) { return false; };
+  scene->tell(fmt::format("killed {} times", play->trace.kills));
   scene->require(leftovers(*scene, play->before));
   if (!scene->failure().empty()) co_return;
   co_await scene->clock().sleep_for(90s);  // The last Events.
   const std::string traces = scene->operator_traces();
-  const Stage::Seen seen = scene->seen();
-  const Stage::Check nothing = [] { return std::string(); };
-  co_await scene->stays("the invariants", 5min, nothing);
+  const Scene::Seen seen = scene->seen();
+  co_await scene->stays("the invariants", 5min);
   scene->require(scene->operator_traces() == traces, "S6: it writes although everything has converged");
   co_await scene->kill();
   co_await scene->start(play->settings);
-  co_await scene->stays("the invariants", 2min, nothing);
+  co_await scene->stays("the invariants", 2min);
   scene->require(scene->disturbed(seen));
   scene->require(leftovers(*scene, play->before));
 }
@@ -338,25 +318,19 @@ asio::awaitable<std::string> tell(std::shared_ptr<Play> play) {
 }  // namespace
 
 CombinedTrace play_on_server(const CombinedRollout& rollout) {
-  const std::vector<NodeSpec> nodes = nodes_of(rollout.what);
   // The world's end is judged, too.
   RestartLedger ledger(VirtualWorld::kOperatorUser);
   RestartRules rules(VirtualWorld::kOperatorUser, {});
   FleetTiming timing;
   timing.heartbeat = 0s;  // Half of all writes otherwise, and nobody here is lost without a word.
-  VirtualWorld world(nodes, judged_by(rollout.what), timing);
+  VirtualWorld world(nodes_of(rollout.what), judged_by(rollout.what), timing);
   BoundaryRules boundary(VirtualWorld::kOperatorUser,
                          {.served_text = [&world](const std::string& node) { return world.plugin_text(node); }});
   ledger.attach(&world.server);
   rules.attach(&world.server);
   boundary.attach(&world.server);
-  StandbyOperator standby(&world);
-  RestartingOperator op(world.io.get_executor(), &world.clock, &world.op);
-  StageOptions options = world.stage_options("v0.20.0");
-  auto owned = std::make_unique<Scene>(&world.user_client, &world.clock, &op, &world.fleet, options, nodes);
-  Scene& scene = *owned;
-  world.stage = std::move(owned);
-  scene.operator_writes = [&world] { return world.invariants.writes(); };
+  OperatorHost op(world.io.get_executor(), &world.clock, &world.server, VirtualWorld::kOperatorUser, "operator");
+  Scene& scene = open_scene(world, world.stage_options(), &op);
   scene.invariant = [&world, &ledger, &rules, &boundary] {
     std::string first = world.invariants.violation();
     if (first.empty()) first = ledger.violation();
@@ -366,46 +340,43 @@ CombinedTrace play_on_server(const CombinedRollout& rollout) {
   auto play = std::make_shared<Play>();
   play->scene = &scene;
   play->op = &op;
-  play->ledger = &ledger;
+  op.hooks().crash_after_write = [play, &op](std::uint64_t, const PlannedAction&) {
+    if (!play->dies(++play->writes)) return false;
+    op.crash(1s);
+    return true;
+  };
   play->what = rollout.what;
   play->disturbed_after = rollout.disturbed_after;
   play->settings = settings_of(rollout.what);
-  play->lose_lease = lose_lease_at(rollout.lease_lost_after, &world, &standby, play->settings);
   std::vector<std::string> late{"nodes", "pods"};
   if (rollout.records_lag) late.insert(late.end(), {"sharingpolicies", "sharingrollouts"});
-  play->slow_down = [&world, late, lag = rollout.watch_lag, relists = rollout.relists,
-                     refused = rollout.refused_writes] {
+  play->slow_down = [&op, late, lag = rollout.watch_lag, relists = rollout.relists, refused = rollout.refused_writes] {
     FaultRule goaway;
     goaway.fault = Fault::refused;
     goaway.verb = "write";
     goaway.probability = 0.2;
-    if (refused) world.operator_transport.faults().add(goaway);
+    if (refused) op.faults().add(goaway);
     for (const std::string& resource : late) {
       FaultRule gone;
       gone.fault = Fault::gone;
       gone.verb = "watch";
       gone.resource = resource;
       gone.probability = 0.2;  // Of each event.
-      if (relists) world.operator_transport.faults().add(gone);
+      if (relists) op.faults().add(gone);
       FaultRule slow;
       slow.fault = Fault::latency;
       slow.verb = "watch";
       slow.resource = resource;
       slow.delay = lag;
-      if (lag > 0s) world.operator_transport.faults().add(slow);
+      if (lag > 0s) op.faults().add(slow);
     }
   };
-  std::optional<std::string> wrong;
-  asio::co_spawn(world.io, tell(play), [&wrong](const std::exception_ptr& error, std::string why) {
-    if (error) std::rethrow_exception(error);
-    wrong = std::move(why);
-  });
-  EXPECT_TRUE(world.clock.run_until([&wrong] { return wrong.has_value(); }, 72h)) << "the rollout does not end";
-  EXPECT_EQ(wrong.value_or(""), "") << world.record();
+  const auto wrong = world.hear(tell(play), 72h);
+  EXPECT_EQ(wrong.value_or("the rollout does not end"), "") << world.lines << op.recent_log();
+  world.end(op);
   play->trace.deletions = ledger.deletions();
   play->trace.idle_writes = ledger.idle_writes();
   play->trace.idle_write = ledger.idle_write();
-  play->trace.writers = ledger.writers();
   return play->trace;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 
 #include "k8sclient/value/time.h"
@@ -13,9 +12,6 @@ namespace gso::sim {
 
 struct CombinedRollout {
   test::Combination what;
-  // Beside what the combination brings: after so many writes from the edit on its Leases are refused for good, and a
-  // second operator stands by. 0: there is one operator.
-  std::uint64_t lease_lost_after = 0;
   // How long a node has been in progress when it is lost, or when the superseding edit comes.
   k8s::Duration disturbed_after = std::chrono::seconds(3);
   // From the edit on the operator sees so much later what changes of nodes and pods; everything else comes at once, and
@@ -31,12 +27,10 @@ struct CombinedRollout {
 
 // Of the operator, from the edit on.
 struct CombinedTrace {
-  std::uint64_t writes = 0;  // Of the first operator. Leases and Events not counted.
   std::uint64_t kills = 0;
-  std::size_t deletions = 0;           // Of pods, on a node's way to a revision.
-  std::size_t idle_writes = 0;         // That changed nothing, from installation on.
-  std::string idle_write = {};         // The last of them.
-  std::set<std::string> writers = {};  // Operators that wrote.
+  std::size_t deletions = 0;    // Of pods, on a node's way to a revision.
+  std::size_t idle_writes = 0;  // That changed nothing, from installation on.
+  std::string idle_write = {};  // The last of them.
 };
 
 // From installation to rest; then what stood in the way goes, and every node must arrive (after a fault: at another

@@ -15,13 +15,6 @@ using nlohmann::json;
 
 namespace {
 
-const json& labels_of(const json& object) {
-  return member(member(object, "metadata"), "labels");
-}
-const json& annotations_of(const json& object) {
-  return member(member(object, "metadata"), "annotations");
-}
-
 // Keys whose value differs between two string maps.
 std::vector<std::string> differing(const json& before, const json& after) {
   std::vector<std::string> keys;
@@ -33,7 +26,7 @@ std::vector<std::string> differing(const json& before, const json& after) {
 }
 
 bool nfd_owns(const json& node, const std::string& key) {
-  const std::string list = "," + annotations_of(node).value(kFeatureLabels, "") + ",";
+  const std::string list = "," + annotations(node).value(kFeatureLabels, "") + ",";
   return list.find("," + key + ",") != std::string::npos;
 }
 
@@ -64,7 +57,7 @@ void Invariants::excuse_for(k8s::Duration length) {
   // A cordon that had been taken back already is there again.
   for (const auto& node : server_->view(kNodes))
     if (member(*node, "spec").value("unschedulable", false) && test::read_change(*node).cordoned)
-      cordoned_by_operator_.insert(member(*node, "metadata").value("name", ""));
+      cordoned_by_operator_.insert(name_of(*node));
 }
 
 void Invariants::violated(const std::string& what) {
@@ -73,7 +66,7 @@ void Invariants::violated(const std::string& what) {
 
 void Invariants::note_serving(const AuditEntry& entry) {
   if (entry.gvr.resource != "nodes" || entry.after == nullptr || !serves_gpus(*entry.after)) return;
-  served_.insert(member(*entry.after, "metadata").value("uid", ""));
+  served_.insert(uid_of(*entry.after));
 }
 
 void Invariants::on_write(const AuditEntry& entry) {
@@ -118,7 +111,7 @@ void Invariants::judge_repeated_eviction(const AuditEntry& entry) {
   const json body = json::parse(entry.body, nullptr, false);
   if (!body.is_object() || entry.gvr.resource != "pods") return;
   const std::string uid = member(member(body, "deleteOptions"), "preconditions").value("uid", "");
-  const bool is_ending = entry.before != nullptr && member(*entry.before, "metadata").contains("deletionTimestamp");
+  const bool is_ending = entry.before != nullptr && being_deleted(*entry.before);
   const bool is_gone = entry.status >= 300 && evicted_.contains(uid);
   if (is_ending || is_gone) violated("S6: the operator evicted pod " + k8s::to_string(entry.key) + " again");
   if (entry.status < 300) evicted_.insert(uid);
@@ -133,10 +126,10 @@ void Invariants::judge_eviction(const AuditEntry& entry) {
     if (entry.key.ns == ns) violated("S2: the operator evicted pod " + name + " of a protected namespace");
   if (entry.before == nullptr) return;
   if (is_operand(*entry.before)) violated("S2: the operator evicted operand pod " + name);
-  const std::string node = member(*entry.before, "spec").value("nodeName", "");
+  const std::string node = node_of(*entry.before);
   for (const auto& there : server_->view(kNodes)) {
-    if (member(*there, "metadata").value("name", "") != node) continue;
-    if (labels_of(*there).value("gpusharing.dev/state", "") != "Updating")
+    if (name_of(*there) != node) continue;
+    if (labels(*there).value("gpusharing.dev/state", "") != "Updating")
       violated("S2: the operator evicted pod " + name + " of node " + node + ", which is in no change");
   }
 }
@@ -150,7 +143,7 @@ void Invariants::judge_pod_deletion(const AuditEntry& entry) {
   const json options = json::parse(entry.body, nullptr, false);
   const bool has_uid = options.is_object() && !member(options, "preconditions").value("uid", "").empty();
   if (!has_uid) violated("S2: pod " + name + " was deleted without a uid precondition");
-  const std::string node = member(*entry.before, "spec").value("nodeName", "");
+  const std::string node = node_of(*entry.before);
   if (!out_of_service().contains(node)) judge_budget(node);
 }
 
@@ -158,7 +151,7 @@ namespace {
 
 // In progress, cordoned, NotReady, or without a GPU to give.
 bool is_out_of_service(const json& node) {
-  if (labels_of(node).value("gpusharing.dev/state", "") == "Updating") return true;
+  if (labels(node).value("gpusharing.dev/state", "") == "Updating") return true;
   if (member(node, "spec").value("unschedulable", false)) return true;
   const json& status = member(node, "status");
   const json conditions = status.value("conditions", json::array());
@@ -173,8 +166,8 @@ bool is_our_guard(const json& before, const json& after, const std::string& key)
   if (key != "cluster-autoscaler.kubernetes.io/scale-down-disabled" && key != "karpenter.sh/do-not-disrupt")
     return false;
   const std::string word = key.starts_with("karpenter") ? "karpenter" : "cluster-autoscaler";
-  const json& was = annotations_of(before);
-  const json& is = annotations_of(after);
+  const json& was = annotations(before);
+  const json& is = annotations(after);
   const bool set = !was.contains(key) && is.value(key, "") == "true";
   return (set || !is.contains(key)) && test::read_change(set ? after : before).guards.contains(word);
 }
@@ -182,7 +175,7 @@ bool is_our_guard(const json& before, const json& after, const std::string& key)
 // The label nvidia.mps/enabled, where the annotation beside it says that it is ours.
 bool is_our_mark(const json& before, const json& after) {
   const std::string mark(kMpsMarkAnnotation);
-  return annotations_of(before).value(mark, "") == "true" || annotations_of(after).value(mark, "") == "true";
+  return annotations(before).value(mark, "") == "true" || annotations(after).value(mark, "") == "true";
 }
 
 }  // namespace
@@ -192,7 +185,7 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
   ++node_patches_[entry.key.name];
   if (entry.before == nullptr || entry.after == nullptr)
     return violated("S3: the operator created or deleted node " + entry.key.name);
-  for (const std::string& key : differing(labels_of(*entry.before), labels_of(*entry.after))) {
+  for (const std::string& key : differing(labels(*entry.before), labels(*entry.after))) {
     if (key.starts_with("gpusharing.dev/")) continue;
     if (nfd_owns(*entry.before, key)) violated("S3: label " + key + " of " + entry.key.name + " is NFD's");
     if (key.starts_with("nvidia.com/gpu.deploy."))
@@ -201,7 +194,7 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
         key.starts_with("nvidia.com/") || (key == kMpsEnabled && is_our_mark(*entry.before, *entry.after));
     if (!ours) violated("S3: label " + key + " of " + entry.key.name + " is none of ours");
   }
-  for (const std::string& key : differing(annotations_of(*entry.before), annotations_of(*entry.after)))
+  for (const std::string& key : differing(annotations(*entry.before), annotations(*entry.after)))
     if (!key.starts_with("gpusharing.dev/") && !is_our_guard(*entry.before, *entry.after, key))
       violated("S3: annotation " + key + " of " + entry.key.name + " is not ours");
   const bool was = member(*entry.before, "spec").value("unschedulable", false);
@@ -216,9 +209,7 @@ void Invariants::judge_node_patch(const AuditEntry& entry) {
 std::set<std::string> Invariants::out_of_service() const {
   std::set<std::string> nodes;
   for (const auto& node : server_->view(kNodes)) {
-    const json& metadata = member(*node, "metadata");
-    if (served_.contains(metadata.value("uid", "")) && is_out_of_service(*node))
-      nodes.insert(metadata.value("name", ""));
+    if (served_.contains(uid_of(*node)) && is_out_of_service(*node)) nodes.insert(name_of(*node));
   }
   return nodes;
 }

@@ -24,7 +24,6 @@ class MetricsRecorder {
  private:
   std::map<std::string, std::vector<std::string>> series_;  // "name{labels}" -> a value for each scrape.
   std::size_t scrapes_ = 0;
-  bool answered_ = false;
 };
 
 }  // namespace gso::sim

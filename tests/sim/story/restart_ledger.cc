@@ -5,6 +5,7 @@
 
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 
 namespace gso::sim {
@@ -35,7 +36,7 @@ void RestartLedger::violated(const std::string& what) {
 void RestartLedger::on_write(const AuditEntry& entry) {
   if (entry.dry_run || entry.status >= 300) return;
   if (entry.gvr.resource == "pods" && entry.before == nullptr && entry.after != nullptr)
-    created_[(*entry.after)["metadata"].value("uid", "")] = entry.time;
+    created_[uid_of(*entry.after)] = entry.time;
   if (entry.gvr.resource == "configmaps") note_content(entry);
   if (entry.user != user_ || entry.gvr.resource == "events") return;
   if (entry.gvr.resource == "leases") {
@@ -45,7 +46,6 @@ void RestartLedger::on_write(const AuditEntry& entry) {
     lease_ = std::chrono::seconds((*entry.after)["spec"].value("leaseDurationSeconds", 0));
     return;
   }
-  writers_.insert(entry.user_agent);
   const std::string what = entry.verb + " " + entry.gvr.resource + " " + k8s::to_string(entry.key);
   if (!entry.changed()) {
     ++idle_writes_;
@@ -68,15 +68,14 @@ void RestartLedger::note_content(const AuditEntry& entry) {
 // What failed may be tried again.
 void RestartLedger::note_failure(const AuditEntry& entry) {
   if (entry.after == nullptr) return;
-  const json labels = entry.after->at("metadata").value("labels", json::object());
-  if (labels.value(std::string(kStateLabel), "") != kStateFailed) return;
+  if (text(labels(*entry.after), kStateLabel) != kStateFailed) return;
   std::erase_if(deleted_, [&](const auto& one) { return std::get<0>(one.first) == entry.key.name; });
 }
 
 void RestartLedger::note_deletion(const AuditEntry& entry) {
   if (entry.before == nullptr) return;
   const json& pod = *entry.before;
-  const std::string node = pod["spec"].value("nodeName", "");
+  const std::string node = node_of(pod);
   const json owners = pod["metadata"].value("ownerReferences", json::array());
   const std::optional<json> on = server_->get(kNodes, {"", node});
   if (!on || owners.empty()) return;
@@ -85,7 +84,7 @@ void RestartLedger::note_deletion(const AuditEntry& entry) {
   ++deletions_;
   // The same pod again is harmless: a restarted operator might not have seen that it is going.
   Way& way = deleted_[{node, target, owners[0].value("name", "")}];
-  const std::string uid = pod["metadata"].value("uid", "");
+  const std::string uid = uid_of(pod);
   const bool again = way.uids.insert(uid).second && way.uids.size() > 1;
   const k8s::WallTime before = std::exchange(way.last, entry.time);
   if (!again) {

@@ -38,8 +38,6 @@ class RestartLedger {
   // Writes that changed nothing, the last one named: somebody did again what he had not seen that he had done.
   [[nodiscard]] std::size_t idle_writes() const { return idle_writes_; }
   [[nodiscard]] const std::string& idle_write() const { return idle_write_; }
-  // Operators (by user agent) that have written anything but Leases and Events.
-  [[nodiscard]] const std::set<std::string>& writers() const { return writers_; }
 
  private:
   void on_write(const AuditEntry& entry);
@@ -55,7 +53,6 @@ class RestartLedger {
   k8s::WallTime excused_until_{};
   std::size_t deletions_ = 0, idle_writes_ = 0;
   std::string idle_write_;
-  std::set<std::string> writers_;
   struct Way {
     std::set<std::string> uids;
     k8s::WallTime last{};

@@ -7,6 +7,7 @@
 #include "reconcilers/model/kai_objects.h"
 #include "reconcilers/model/labels.h"
 #include "tests/change_words/change_words.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/kai/kai_objects.h"
 
@@ -16,20 +17,10 @@ using nlohmann::json;
 
 namespace {
 
-json part(const json& object, const char* name) {
-  return object.value("metadata", json::object()).value(name, json::object());
-}
-
 bool belongs_to_a_gpu_group(const json& pod) {
-  const json labels = part(pod, "labels");
-  for (const auto& [key, value] : labels.items())
+  for (const auto& [key, value] : labels(pod).items())
     if (key == kai::kGroupLabel || key.starts_with(kai::kGroupPrefix)) return true;
   return false;
-}
-
-bool has_ended(const json& pod) {
-  const std::string phase = pod.value("status", json::object()).value("phase", "");
-  return phase == "Succeeded" || phase == "Failed";
 }
 
 }  // namespace
@@ -49,7 +40,7 @@ void RestartRules::on_write(const AuditEntry& entry) {
   if (entry.gvr.resource == "pods" && entry.verb == "delete" && entry.subresource.empty()) {
     const json owners = entry.before->at("metadata").value("ownerReferences", json::array());
     if (owners.empty() || owners[0].value("kind", "") != "DaemonSet") return;
-    const std::string node = entry.before->value("spec", json::object()).value("nodeName", "");
+    const std::string node = node_of(*entry.before);
     const std::optional<json> on = server_->get(kNodes, {"", node});
     // In progress, what was asked before it began holds; nobody takes a node that has lost its pods half-way back.
     if (on) judge(node, test::read_change(*on).to.empty(), what);
@@ -73,7 +64,7 @@ void RestartRules::judge(const std::string& node, bool begins, const std::string
 
 std::expected<PluginConfig, std::string> RestartRules::loads(const json& node) const {
   const std::optional<json> content = server_->get(kConfigMaps, {install_.ns, install_.config_map});
-  const std::string key = part(node, "labels").value(kConfigLabel, install_.default_key);
+  const std::string key = labels(node).value(kConfigLabel, install_.default_key);
   const json data = content ? content->value("data", json::object()) : json::object();
   if (!data.contains(key)) return std::unexpected("there is no key " + key);
   return read_plugin_config(data[key].get<std::string>(), PluginVersion::of_image(install_.plugin_version));
@@ -82,12 +73,12 @@ std::expected<PluginConfig, std::string> RestartRules::loads(const json& node) c
 std::string RestartRules::kai_use(const std::string& node) const {
   std::string use;
   for (const auto& pod : server_->view(kPods)) {
-    const bool there = pod->value("spec", json::object()).value("nodeName", "") == node && !has_ended(*pod);
-    if (there && belongs_to_a_gpu_group(*pod)) use += " pod " + pod->at("metadata").value("name", "");
+    const bool there = node_of(*pod) == node && !has_ended(*pod);
+    if (there && belongs_to_a_gpu_group(*pod)) use += " pod " + name_of(*pod);
   }
   for (const auto& request : server_->list(kBindRequests))
     if (request.value("spec", json::object()).value("selectedNode", "") == node && !has_ended(request))
-      use += " BindRequest " + request.at("metadata").value("name", "");
+      use += " BindRequest " + name_of(request);
   return use;
 }
 

@@ -4,9 +4,11 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <cstdio>
 #include <utility>
 
 #include "k8sclient/api/client.h"
+#include "tests/sim/fleet/json_view.h"
 #include "tests/sim/fleet/kinds.h"
 #include "tests/sim/fleet/workload.h"
 
@@ -21,16 +23,14 @@ namespace asio = boost::asio;
 constexpr const char* kState = "gpusharing.dev/state";
 constexpr const char* kChange = "gpusharing.dev/change";
 
-std::string label_value(const JsonPtr& node, const char* key) {
-  if (node == nullptr) return {};
-  return (*node)["metadata"].value("labels", json::object()).value(key, "");
+std::string state_in(const JsonPtr& node) {
+  return node == nullptr ? std::string() : text(labels(*node), kState);
 }
 
 // The revision that the change on the node goes to; empty: none is under way.
 std::string change_target(const JsonPtr& node) {
   if (node == nullptr) return {};
-  const json annotations = (*node)["metadata"].value("annotations", json::object());
-  const json change = json::parse(annotations.value(kChange, ""), nullptr, false);
+  const json change = json::parse(text(annotations(*node), kChange), nullptr, false);
   return change.is_object() ? change.value("to", "") : "";
 }
 
@@ -40,16 +40,43 @@ bool is_cordoned(const JsonPtr& node) {
 
 }  // namespace
 
+std::string seconds(k8s::Duration duration) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", std::chrono::duration<double>(duration).count());
+  return text;
+}
+
+std::string mps_profile(int replicas, bool rename, std::optional<bool> fail_above_one) {
+  std::string text = "version: v1\nsharing:\n  mps:\n";
+  if (rename) text += "    renameByDefault: true\n";
+  if (fail_above_one)
+    text += std::string("    failRequestsGreaterThanOne: ") + (*fail_above_one ? "true" : "false") + "\n";
+  return text + "    resources:\n    - name: nvidia.com/gpu\n      replicas: " + std::to_string(replicas) + "\n";
+}
+
+std::string time_slicing_profile(int replicas) {
+  return "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - name: nvidia.com/gpu\n      replicas: " +
+         std::to_string(replicas) + "\n";
+}
+
 Scene::Scene(k8s::ApiClient* client, k8s::Clock* clock, OperatorControl* op, Fleet* fleet, StageOptions options,
              std::vector<NodeSpec> nodes)
-    : Stage(client, clock, op, std::move(options), std::move(nodes)), fleet_(fleet), begun_(clock->now()) {
+    : client_(client),
+      clock_(clock),
+      operator_(op),
+      options_(std::move(options)),
+      view_(client, clock),
+      nodes_(std::move(nodes)),
+      fleet_(fleet),
+      begun_(clock->now()) {
+  install_.plugin_version = options_.plugin_version;
   view_.nodes.add_listener(
       [this](const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) { note(key, before, after); });
 }
 
 void Scene::note(const k8s::ObjectKey& key, const JsonPtr& before, const JsonPtr& after) {
-  const std::string was = label_value(before, kState);
-  const std::string is = label_value(after, kState);
+  const std::string was = state_in(before);
+  const std::string is = state_in(after);
   const auto happens = [&](Happening what) {
     journal_.push_back({clock_->monotonic(), key.name, what, change_target(after)});
   };
@@ -64,18 +91,37 @@ void Scene::require(bool holds, const std::string& wrong) {
   if (!holds && failure_.empty()) failure_ = wrong;
 }
 
-void Scene::keep(const Held& held) {
-  if (!held) require(false, held.error().message);
+asio::awaitable<void> Scene::open() {
+  co_await prepare_cluster();
+  co_await until_registered();
 }
 
-asio::awaitable<void> Scene::open() {
+asio::awaitable<void> Scene::until_registered() {
+  const Check is_registered = [this] {
+    if (!view_.trouble().empty()) return view_.trouble();
+    for (const NodeSpec& node : nodes_)
+      if (view_.nodes.find({"", node.name}) == nullptr) return "node " + node.name + " is not there";
+    return std::string();
+  };
+  co_await until("the fleet's nodes to register", std::chrono::seconds(60), is_registered);
+}
+
+asio::awaitable<void> Scene::prepare_cluster() {
   const auto executor = co_await asio::this_coro::executor;
   asio::co_spawn(executor, view_.run(), asio::detached);
-  const Held prepared = co_await prepare_cluster();
-  keep(prepared);
-  if (!failure_.empty()) co_return;
-  const Held registered = co_await await_registered();
-  keep(registered);
+  std::vector<std::string> definitions = options_.custom_resources;
+  if (options_.install_definitions)
+    definitions.push_back(open_definition("nvidia.com", "clusterpolicies", "ClusterPolicy", "v1", false).dump());
+  for (const std::string& definition : definitions) {
+    auto created = co_await client_->create(kCustomResourceDefinitions, "", definition);
+    if (!created && created.error().reason != k8s::Reason::already_exists) keep(created);
+  }
+  const std::vector<std::string> namespaces{install_.ns, "gpu-sharing-operator"};
+  for (const std::string& ns : namespaces) {
+    const json object{{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", ns}}}};
+    const k8s::ObjectKey key{"", ns};
+    co_await write(kNamespaces, key, object);
+  }
 }
 
 asio::awaitable<void> Scene::put_profiles(std::string name, std::map<std::string, std::string> profiles) {
@@ -89,9 +135,7 @@ asio::awaitable<void> Scene::put_profiles(std::string name, std::map<std::string
 asio::awaitable<void> Scene::put_cluster_policy(std::string config_map, std::string default_key) {
   default_key_ = default_key;
   install_.default_key = default_key;
-  PluginInstall install = install_;
-  install.plugin_version = options_.plugin_version;
-  json object = cluster_policy(install);
+  json object = cluster_policy(install_);
   if (config_map.empty())
     object["spec"]["devicePlugin"].erase("config");
   else
@@ -118,14 +162,41 @@ asio::awaitable<void> Scene::install_gpu_operator(std::map<std::string, std::str
 
 asio::awaitable<void> Scene::start(OperatorSettings more) {
   if (!failure_.empty()) co_return;
-  const Held started = co_await start_operator(std::move(more));
-  keep(started);
+  const auto text = [this](k8s::Duration real) {
+    return k8s::format_go_duration(std::max<k8s::Duration>(scaled(real), std::chrono::milliseconds(20)));
+  };
+  const std::string budget = std::to_string(options_.max_unavailable);
+  std::map<std::string, std::string> all{
+      // At least a second: times of objects are whole ones, and a pod of the second of its text is replaced again.
+      {"settle-period",
+       k8s::format_go_duration(std::max<k8s::Duration>(scaled(std::chrono::seconds(10)), std::chrono::seconds(1)))},
+      {"clock-difference",
+       k8s::format_go_duration(std::chrono::floor<std::chrono::seconds>(scaled(std::chrono::seconds(3))))},
+      {"node-status-lag", text(std::chrono::seconds(15))},
+      {"configmap-propagation", text(std::chrono::seconds(100))},
+      {"status-interval", text(std::chrono::seconds(1))},
+      {"canary-soak", text(std::chrono::seconds(60))},
+      {"verify-timeout", k8s::format_go_duration(scaled(std::chrono::minutes(10)) + options_.slack)},
+      {"max-unavailable", budget},
+      {"max-unavailable-per-group", budget},
+      {"cluster-max-unavailable", budget}};
+  for (const auto& [name, value] : options_.operator_settings) all[name] = value;
+  for (const auto& [name, value] : more) all[name] = value;
+  co_await declare_settings(all);
+  running_ = true;
+  keep(operator_->start({all.begin(), all.end()}));
+}
+
+asio::awaitable<void> Scene::declare_settings(std::map<std::string, std::string> settings) {
+  const k8s::ObjectKey key{"default", "operator-settings"};
+  const json object = config_map(key.ns, key.name, {{"story", options_.story}, {"flags", json(settings).dump()}});
+  co_await write(kConfigMaps, key, object);
 }
 
 asio::awaitable<void> Scene::kill() {
   if (!failure_.empty()) co_return;
-  const Held killed = co_await kill_operator();
-  keep(killed);
+  running_ = false;
+  co_await operator_->kill();
 }
 
 asio::awaitable<void> Scene::install(OperatorSettings more) {
@@ -141,44 +212,53 @@ asio::awaitable<void> Scene::begin(std::string text, OperatorSettings more) {
   co_await install(std::move(more));
 }
 
-asio::awaitable<void> Scene::put(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
+asio::awaitable<void> Scene::write(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
   if (!failure_.empty()) co_return;
-  made_.emplace_back(gvr, key);
   const std::string text = object.dump();
-  const Held applied = co_await apply(gvr, key, text);
-  keep(applied);
+  auto written = co_await client_->create(gvr, key.ns, text);
+  if (!written && written.error().reason == k8s::Reason::already_exists)
+    written = co_await client_->merge_patch(gvr, key, text);
+  keep(written);
+}
+
+asio::awaitable<void> Scene::put(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
+  if (failure_.empty()) made_.emplace_back(gvr, key);
+  co_await write(gvr, key, std::move(object));
 }
 
 asio::awaitable<void> Scene::change(k8s::Gvr gvr, k8s::ObjectKey key, json merge) {
   if (!failure_.empty()) co_return;
   const std::string text = merge.dump();
-  const Held patched = co_await patch(gvr, key, text);
-  keep(patched);
+  keep(co_await client_->merge_patch(gvr, key, text));
 }
 
 asio::awaitable<void> Scene::replace(k8s::Gvr gvr, k8s::ObjectKey key, json object) {
   if (!failure_.empty()) co_return;
   const std::string text = object.dump();
-  auto updated = co_await client_->update(gvr, key, text);
-  if (!updated) keep(std::unexpected(updated.error()));
+  keep(co_await client_->update(gvr, key, text));
 }
 
 asio::awaitable<void> Scene::remove(k8s::Gvr gvr, k8s::ObjectKey key) {
   if (!failure_.empty()) co_return;
   auto removed = co_await client_->remove(gvr, key);
-  if (!removed && removed.error().reason != k8s::Reason::not_found) keep(std::unexpected(removed.error()));
+  if (!removed && removed.error().reason != k8s::Reason::not_found) keep(removed);
 }
 
 asio::awaitable<void> Scene::edit(std::string key, std::string text) {
-  if (!failure_.empty()) co_return;
-  const Held edited = co_await edit_profile(std::move(key), std::move(text));
-  keep(edited);
+  profiles_[key] = text;
+  json merge;
+  merge["data"][key] = std::move(text);
+  const k8s::ObjectKey where{install_.ns, install_.config_map};
+  co_await change(kConfigMaps, where, merge);
 }
 
 asio::awaitable<void> Scene::label(std::string node, std::string key, std::optional<std::string> value) {
-  if (!failure_.empty()) co_return;
-  const Held labelled = co_await label_node(std::move(node), std::move(key), std::move(value));
-  keep(labelled);
+  if (key == kConfigLabel && value) node_labels_[node] = *value;
+  if (key == kConfigLabel && !value) node_labels_.erase(node);
+  json merge;
+  merge["metadata"]["labels"][key] = value ? json(*value) : json();
+  const k8s::ObjectKey name{"", std::move(node)};
+  co_await change(kNodes, name, merge);
 }
 
 asio::awaitable<void> Scene::new_default(std::string key) {
@@ -231,71 +311,87 @@ asio::awaitable<void> Scene::use_gpu(std::string node, std::string pod, std::str
   co_await put(kPods, key, object);
   const Check runs = [this, key] {
     const JsonPtr there = view_.pods.find(key);
-    const std::string phase = there == nullptr ? "" : there->value("status", json::object()).value("phase", "");
+    const std::string phase = there == nullptr ? "" : text(member(*there, "status"), "phase");
     return phase == "Running" ? std::string() : "its phase is '" + phase + "'";
   };
   co_await until("pod " + pod + " to run on " + node, std::chrono::minutes(2), runs);
 }
 
+asio::awaitable<void> Scene::protect(std::string app, int min_available) {
+  json budget;
+  budget["apiVersion"] = "policy/v1";
+  budget["kind"] = "PodDisruptionBudget";
+  budget["metadata"] = {{"name", app}, {"namespace", "default"}};
+  budget["spec"]["minAvailable"] = min_available;
+  budget["spec"]["selector"]["matchLabels"]["app"] = app;
+  const k8s::ObjectKey key{"default", app};
+  co_await put(kBudgets, key, budget);
+}
+
+void Scene::break_drivers(bool broken) {
+  for (const NodeSpec& node : nodes_) fleet_->node(node.name)->machine().break_driver(broken);
+}
+
 asio::awaitable<void> Scene::until(std::string what, k8s::Duration bound, Check check) {
-  if (!failure_.empty()) co_return;
-  const Held held = co_await await(std::move(what), bound, std::move(check));
-  keep(held);
+  const k8s::MonoTime deadline = clock_->monotonic() + scaled(bound) + options_.slack;
+  while (failure_.empty()) {
+    require(invariant());
+    const std::string missing = check();
+    if (missing.empty()) co_return;
+    const std::string trouble = running_ ? operator_->trouble() : "";
+    require(trouble.empty(), "while waiting for " + what + ": " + trouble);
+    require(clock_->monotonic() < deadline,
+            "waited " + seconds(scaled(bound) + options_.slack) + " for " + what + "; but " + missing);
+    if (!failure_.empty()) co_return;
+    // Also without a change: the check may depend on time, and the operator may have ended.
+    const bool something = co_await view_.changed(std::min(deadline, clock_->monotonic() + std::chrono::seconds(1)));
+    (void)something;
+  }
 }
 
 asio::awaitable<void> Scene::stays(std::string what, k8s::Duration duration, Check check) {
-  if (!failure_.empty()) co_return;
-  constexpr double kMostSeconds = 4;
-  const auto most = std::chrono::ceil<k8s::Duration>(std::chrono::duration<double>(kMostSeconds / options_.time_scale));
-  const Held held =
-      co_await holds_for(std::move(what), exact() ? duration : std::min(duration, most), std::move(check));
-  keep(held);
+  constexpr k8s::Duration kMost = std::chrono::seconds(4);
+  const k8s::MonoTime end =
+      clock_->monotonic() + (exact() ? scaled(duration) : std::min<k8s::Duration>(scaled(duration), kMost));
+  while (failure_.empty()) {
+    const std::string wrong = check ? check() : std::string();
+    require(wrong.empty(), what + "; but " + wrong);
+    require(invariant());
+    if (!failure_.empty() || clock_->monotonic() >= end) co_return;
+    const bool something = co_await view_.changed(end);
+    (void)something;
+  }
 }
 
 asio::awaitable<void> Scene::until_fleet_shows(std::string what, k8s::Duration bound) {
-  const Check shows = [this] {
-    for (const NodeSpec& node : nodes_) {
-      if (excused.contains(node.name)) continue;
-      if (std::string problem = node_problem(node); !problem.empty()) {
-        const std::string message = view_.annotation(node.name, "gpusharing.dev/message");
-        return problem + (message.empty() ? "" : " (the operator says: " + message + ")");
-      }
-    }
-    return std::string();
-  };
+  // Only nodes that change are reported.
+  told_.clear();
+  for (const NodeSpec& node : nodes_)
+    if (node_problem(node).empty()) told_.insert(node.name);
+  const Check shows = [this] { return fleet_problem(); };
   co_await until(std::move(what), bound, shows);
 }
 
-std::string Scene::unsettled() const {
-  std::int64_t up_to_date = 0, total = 0;
-  std::string all;
-  for (const auto& [key, object] : view_.policies.all()) {
-    const json counts = object->value("status", json::object()).value("nodes", json::object());
-    up_to_date += counts.value("upToDate", std::int64_t{0});
-    total += counts.value("total", std::int64_t{0});
-    all += " " + key.name + ": " + object->value("status", json::object()).dump();
-  }
-  const auto there = static_cast<std::int64_t>(nodes_.size());
-  const auto wanted = there - static_cast<std::int64_t>(excused.size());
-  if (total != there || up_to_date < wanted) {
-    return "the policies count " + std::to_string(up_to_date) + " of " + std::to_string(total) +
-           " nodes as up to date, not " + std::to_string(wanted) + ":" + all;
-  }
-  for (const auto& [key, rollout] : view_.rollouts.all()) {
-    const std::string phase = rollout->value("status", json::object()).value("phase", "");
-    if (phase.empty() || phase == "Progressing" || phase == "AwaitingApproval")
-      return "SharingRollout '" + key.name + "' is '" + phase + "'";
-  }
+std::string Scene::fleet_problem() {
+  std::string first;
+  std::size_t wrong = 0;
   for (const NodeSpec& node : nodes_) {
     if (excused.contains(node.name)) continue;
-    if (const std::string state = state_of(node.name); !state.empty())
-      return node.name + " is " + state + ": " + view_.annotation(node.name, "gpusharing.dev/message");
+    const std::string problem = node_problem(node);
+    if (problem.empty()) {
+      if (told_.insert(node.name).second) tell(node.name + "  " + shown(view_, node.name));
+      continue;
+    }
+    told_.erase(node.name);
+    if (++wrong > 1) continue;
+    const std::string message = view_.annotation(node.name, "gpusharing.dev/message");
+    first = problem + (message.empty() ? "" : " (the operator says: " + message + ")");
   }
-  return {};
+  return first + (wrong > 1 ? ", and " + std::to_string(wrong - 1) + " more" : "");
 }
 
 asio::awaitable<void> Scene::until_settled(k8s::Duration bound) {
-  const Check is_settled = [this] { return unsettled(); };
+  const Check is_settled = [this] { return settled_problem(); };
   co_await until("every node counted as up to date", bound, is_settled);
 }
 

@@ -39,11 +39,12 @@ asio::awaitable<void> Scene::erase_all(k8s::Gvr gvr, const Mirror* mirror, std::
 
 asio::awaitable<std::string> Scene::strike() {
   running_ = false;
+  failure_.clear();  // Of the story.
   std::vector<k8s::ObjectKey> policies;
   for (const auto& [key, policy] : view_.policies.all()) policies.push_back(key);
   const std::string no_finalizers = R"({"metadata":{"finalizers":null}})";
   for (const k8s::ObjectKey& key : policies) {
-    const Held released = co_await patch(kPolicies, key, no_finalizers);
+    const auto released = co_await client_->merge_patch(kPolicies, key, no_finalizers);
     if (!released) say("    " + released.error().message);
     co_await erase(kPolicies, key);
   }
@@ -51,8 +52,8 @@ asio::awaitable<std::string> Scene::strike() {
   co_await erase_all(kClusterPolicies, &view_.clusterpolicies, "");
   co_await erase_all(kDaemonSets, &view_.daemonsets, install_.ns);
   const Check no_daemonsets = [this] { return left_of(view_.daemonsets, "DaemonSet", install_.ns); };
-  const Held undone = co_await await("the DaemonSets to go", std::chrono::minutes(1), no_daemonsets);
-  if (!undone) co_return undone.error().message;
+  co_await until("the DaemonSets to go", std::chrono::minutes(1), no_daemonsets);
+  if (!failure_.empty()) co_return failure_;
   fleet_->stop();
   for (const auto& [gvr, key] : made_) co_await erase(gvr, key);
   co_await erase_all(kPods, &view_.pods, install_.ns);
@@ -73,8 +74,8 @@ asio::awaitable<std::string> Scene::strike() {
     }
     return std::string();
   };
-  const Held cleared = co_await await("an empty cluster", std::chrono::minutes(1), is_cleared);
-  co_return cleared ? std::string() : cleared.error().message;
+  co_await until("an empty cluster", std::chrono::minutes(1), is_cleared);
+  co_return failure_;
 }
 
 }  // namespace gso::sim

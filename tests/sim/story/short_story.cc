@@ -22,4 +22,8 @@ std::vector<NodeSpec> alike(const std::string& prefix, int count, const std::vec
   return nodes;
 }
 
+std::vector<NodeSpec> a100s(int count) {
+  return alike("a100", count, {a100(), a100()});
+}
+
 }  // namespace gso::sim

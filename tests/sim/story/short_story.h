@@ -10,14 +10,19 @@
 
 namespace gso::sim {
 
+// "a-01" … with `gpus` each.
+[[nodiscard]] std::vector<NodeSpec> alike(const std::string& prefix, int count, const std::vector<Gpu>& gpus);
+// "a100-01" …, with two A100s each.
+[[nodiscard]] std::vector<NodeSpec> a100s(int count);
+
 struct ShortStory {
   std::string name;   // "canary-fails"
   std::string title;  // One sentence.
   // Nodes out of service at once, over everything: the operator's --max-unavailable and the cluster's cap, and what S1
   // is judged by.
   std::size_t budget = 1;
-  // `large`: where nodes cost nothing (virtual time).
-  std::vector<NodeSpec> (*nodes)(bool large) = nullptr;
+  // `large`: where nodes cost nothing (virtual time). Unless a story says otherwise: three with two A100s each.
+  std::vector<NodeSpec> (*nodes)(bool large) = [](bool) { return a100s(3); };
   boost::asio::awaitable<void> (*tell)(Scene* scene) = nullptr;
   std::string plugin_version = "v0.20.0";
   bool evicts = false;               // Some policy of it says workloads: Evict.
@@ -31,8 +36,5 @@ struct ShortStory {
 
 // Opens the scene, tells the story, and says what went wrong, or nothing. Leaves the operator running.
 boost::asio::awaitable<std::string> tell_story(Scene* scene, const ShortStory* story);
-
-// "a-01" … with `gpus` each.
-[[nodiscard]] std::vector<NodeSpec> alike(const std::string& prefix, int count, const std::vector<Gpu>& gpus);
 
 }  // namespace gso::sim

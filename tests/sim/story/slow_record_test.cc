@@ -3,11 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <chrono>
-#include <exception>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -37,7 +34,7 @@ std::size_t started_of(const Scene& scene, const std::set<std::string>& nodes, s
 }
 
 // "early" and "late" have four nodes each and read one key. Policies are planned in the order of their names.
-asio::awaitable<void> two_policies(Scene* scene, InProcessTransport* transport) {
+asio::awaitable<std::string> two_policies(Scene* scene, InProcessTransport* transport) {
   co_await scene->open();
   std::map<std::string, std::set<std::string>> nodes;
   for (const std::string& node : scene->all_nodes()) {
@@ -45,8 +42,7 @@ asio::awaitable<void> two_policies(Scene* scene, InProcessTransport* transport) 
     nodes[team].insert(node);
     co_await scene->label(node, "team", team);
   }
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(4), as_usual);
+  co_await scene->begin(time_slicing_profile(4));
   for (const char* team : {"early", "late"}) {
     json spec;
     spec["nodeSelector"]["matchLabels"]["team"] = team;
@@ -65,11 +61,11 @@ asio::awaitable<void> two_policies(Scene* scene, InProcessTransport* transport) 
   const std::size_t from = scene->journal().size();
   const std::string text = time_slicing_profile(8);
   co_await scene->edit("any", text);
-  const Stage::Check asked = [=] {
+  const Scene::Check asked = [=] {
     return transport->faults().count(Fault::webhook) == 1 ? std::string() : std::string("no SharingRollout is written");
   };
   co_await scene->until("the first SharingRollout to be behind the webhook", 5min, asked);
-  const Stage::Check late_starts = [=] {
+  const Scene::Check late_starts = [=] {
     return started_of(*scene, nodes.at("late"), from) > 0 ? std::string() : std::string("no node of late has started");
   };
   co_await scene->until("the other policy's first node", 2s, late_starts);
@@ -78,11 +74,11 @@ asio::awaitable<void> two_policies(Scene* scene, InProcessTransport* transport) 
   json switches;
   switches["paused"] = true;
   co_await scene->tune("early", switches);
-  const Stage::Check early_waits = [=] {
+  const Scene::Check early_waits = [=] {
     return started_of(*scene, nodes.at("early"), from) == 0 ? std::string() : std::string("a paused node has started");
   };
   co_await scene->stays("the paused policy's nodes, after the answer as well", 3 * kWebhook, early_waits);
-  const Stage::Check late_is_done = scene->replicas_are(nodes.at("late"), 8);
+  const Scene::Check late_is_done = scene->replicas_are(nodes.at("late"), 8);
   co_await scene->until("every node of the other policy on the new profile", 30min, late_is_done);
   scene->require(early_waits());
 
@@ -91,21 +87,14 @@ asio::awaitable<void> two_policies(Scene* scene, InProcessTransport* transport) 
   co_await scene->until_fleet_shows("every node on the new profile", 30min);
   co_await scene->until_settled(10min);
   scene->require(scene->beyond(kBudget));
+  co_return scene->failure();
 }
 
 TEST(SlowRecord, HoldsItsOwnPolicyAloneAndAPauseArrivesInTime) {
-  const std::vector<NodeSpec> nodes = a100s(kNodes);
-  VirtualWorld world(nodes, {.budget = kBudget});
-  StageOptions options = world.stage_options("v0.20.0");
-  options.max_unavailable = static_cast<int>(kBudget);
-  Scene& scene = open_scene(world, std::move(options), nodes);
-  bool told = false;
-  asio::co_spawn(world.io, two_policies(&scene, &world.operator_transport), [&told](const std::exception_ptr& error) {
-    if (error) std::rethrow_exception(error);
-    told = true;
-  });
-  EXPECT_TRUE(world.clock.run_until([&told] { return told; }, 4h)) << world.record();
-  EXPECT_EQ(scene.failure(), "") << world.record();
+  VirtualWorld world(a100s(kNodes), {.budget = kBudget});
+  Scene& scene = open_scene(world, world.stage_options());
+  const auto wrong = world.hear(two_policies(&scene, &world.operator_transport), 4h);
+  EXPECT_EQ(wrong.value_or("it does not end"), "") << world.record();
   EXPECT_EQ(world.invariants.violation(), "") << world.record();
 }
 

@@ -146,7 +146,7 @@ void keep_log(Scratch* scratch) {
 }
 
 int tell(const StorySettings& settings, TellShort tell_short) {
-  auto definitions = read_definitions(settings.definitions);
+  auto definitions = read_definitions(GSO_CRDS);
   if (!definitions) return story_failure(definitions.error().message);
   Scratch scratch(settings.keep);
   asio::io_context io(1);
@@ -183,14 +183,12 @@ int tell(const StorySettings& settings, TellShort tell_short) {
     return code;
   }
   FleetOptions fleet_options;
-  if (!settings.no_fleet) fleet_options.nodes = *topology("demo");
+  fleet_options.nodes = *topology("demo");
   fleet_options.timing.scale = settings.time_scale;
-  fleet_options.timing.seed = settings.seed;
   fleet_options.act_as_controllers = settings.serve_sim;
-  if (settings.no_fleet) fleet_options.gpu_operator_namespace.clear();
   Fleet fleet(&client, clock.get(), std::move(fleet_options));
   ChildOperator child(clock.get(), settings.operator_binary, operator_kubeconfig, log);
-  Story story(&client, clock.get(), &child, story_options(settings, *std::move(definitions)));
+  Story story(&client, clock.get(), &child, &fleet, story_options(settings, *std::move(definitions)));
   if (simulated) story.invariant = [&judge = simulated->invariants] { return judge.violation(); };
 
   std::optional<std::vector<StoryStep>> steps;
@@ -228,7 +226,6 @@ int story_failure(const std::string& why) {
 int story_command(int argc, char** argv, TellShort tell_short) {
   CLI::App app("Tells the story of a GPU fleet and its operator, and checks each step of it.");
   StorySettings settings;
-  settings.definitions = GSO_CRDS;
   auto* sim =
       app.add_flag("--serve-sim", settings.serve_sim, "Serve a simulated API server over loopback HTTP, with a fleet");
   auto* kubeconfig =
@@ -239,12 +236,9 @@ int story_command(int argc, char** argv, TellShort tell_short) {
                  "What the operator connects with; default: --kubeconfig");
   app.add_option("--plugin-version", settings.plugin_version, "Device plugin that the fleet runs")
       ->capture_default_str();
-  app.add_option("--crds", settings.definitions, "Folder with our CustomResourceDefinitions")->capture_default_str();
   app.add_option("--time-scale", settings.time_scale, "Factor on every delay of the fleet and the operator")
       ->check(CLI::Range(0.001, 1.0))
       ->capture_default_str();
-  app.add_option("--seed", settings.seed, "Of the jitter of the delays")->capture_default_str();
-  app.add_flag("--no-fleet", settings.no_fleet, "The fleet is attached already, by gso-fleet");
   if (tell_short != nullptr) {
     app.add_option("--stories", settings.stories,
                    "Tell these short stories instead: names with commas, rollouts, seeds, or all");

@@ -3,7 +3,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +19,7 @@ struct StorySettings {
   std::string operator_kubeconfig;  // Of the operator; the same when empty.
   std::string operator_binary;
   std::string plugin_version = "v0.20.0";
-  std::string definitions;  // Folder with our CustomResourceDefinitions.
   double time_scale = 0.004;
-  std::uint64_t seed = 1;
-  bool no_fleet = false;
   std::string stories;  // Short ones, in place of the long one.
   std::pair<std::size_t, std::size_t> share{1, 1};
   bool keep = false;

@@ -26,7 +26,6 @@ int tell_short(const StorySettings& settings, const StoryPlace& place) {
   teller.child = &child;
   teller.options = place.options;
   teller.timing.scale = settings.time_scale;
-  teller.timing.seed = settings.seed;
   teller.act_as_controllers = settings.serve_sim;
   std::optional<ShortStoryTally> tally;
   asio::io_context* const io = place.io;

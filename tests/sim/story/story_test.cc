@@ -1,7 +1,6 @@
 // The story in virtual time: API server, fleet and operator in one process, the invariants judged on every write.
 #include <gtest/gtest.h>
 
-#include <boost/asio/co_spawn.hpp>
 #include <optional>
 
 #include "tests/sim/fleet/topology.h"
@@ -15,29 +14,18 @@ using namespace std::chrono_literals;
 
 void tell(const std::string& plugin_version) {
   VirtualWorld world(*topology("demo"), {.budget = 3});
-  auto owned =
-      std::make_unique<Story>(&world.user_client, &world.clock, &world.op, world.stage_options(plugin_version));
+  auto owned = std::make_unique<Story>(&world.user_client, &world.clock, &world.op, &world.fleet,
+                                       world.stage_options(plugin_version));
   Story& story = *owned;
   world.stage = std::move(owned);
   story.invariant = [&world] { return world.invariants.violation(); };
-  std::optional<std::vector<StoryStep>> steps;
-  boost::asio::co_spawn(world.io, story.run(), [&steps](const std::exception_ptr& error, std::vector<StoryStep> told) {
-    if (error) std::rethrow_exception(error);
-    steps = std::move(told);
-  });
-  ASSERT_TRUE(world.clock.run_until([&steps] { return steps.has_value(); }, 24h)) << "the story does not end\n"
-                                                                                  << world.lines;
+  const auto steps = world.hear(story.run(), 24h);
+  ASSERT_TRUE(steps.has_value()) << "the story does not end\n" << world.lines;
   for (const StoryStep& step : *steps)
     ASSERT_TRUE(step.held) << step.title << "\n" << step.why << "\n\n" << world.record();
   EXPECT_EQ(steps->size(), 11U);
   EXPECT_EQ(world.invariants.violation(), "");
-
-  // S6: converged means silent, once the last Events are out.
-  world.clock.run_for(1min);
-  const std::uint64_t writes = world.invariants.writes();
-  world.clock.run_for(10min);
-  EXPECT_EQ(world.invariants.writes(), writes)
-      << "wrote after everything had converged: " << world.invariants.last_write();
+  world.expect_silence();
 }
 
 TEST(Story, HoldsWithPluginVersion17) {

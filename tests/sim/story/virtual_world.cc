@@ -47,15 +47,17 @@ InvariantOptions by_our_operator(InvariantOptions judge) {
 
 }  // namespace
 
-VirtualWorld::VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge, FleetTiming timing)
-    : clock(io, *k8s::parse_rfc3339("2026-03-01T08:00:00Z")),
+VirtualWorld::VirtualWorld(std::vector<NodeSpec> of, InvariantOptions judge, FleetTiming timing)
+    : nodes(std::move(of)),
+      budget(judge.budget),
+      clock(io, *k8s::parse_rfc3339("2026-03-01T08:00:00Z")),
       server(io.get_executor(), clock),
       fleet_transport(server, {.user = "fleet", .user_agent = "gso-fleet"}),
       user_transport(server, {.user = "kubectl", .user_agent = "kubectl"}),
       operator_transport(server, {.user = kOperatorUser, .user_agent = "gpu-sharing-operator"}),
       fleet_client(&fleet_transport, &clock, {}),
       user_client(&user_transport, &clock, {}),
-      fleet(&fleet_client, &clock, fleet_of(std::move(nodes), timing)),
+      fleet(&fleet_client, &clock, fleet_of(nodes, timing)),
       op(io.get_executor(), &operator_transport, &clock),
       invariants(&server, by_our_operator(std::move(judge))) {
   boost::asio::co_spawn(io, fleet.run(), boost::asio::detached);
@@ -64,10 +66,14 @@ VirtualWorld::VirtualWorld(std::vector<NodeSpec> nodes, InvariantOptions judge, 
 VirtualWorld::~VirtualWorld() {
   fleet.stop();
   if (stage) stage->leave();
-  bool ended = false;
-  boost::asio::co_spawn(io, op.kill(), [&ended](const std::exception_ptr&) { ended = true; });
-  EXPECT_TRUE(clock.run_until([&ended] { return ended; }, 1min)) << "the operator does not end";
+  end(op);
   clock.run_for(1min);
+}
+
+void VirtualWorld::end(OperatorControl& which) {
+  bool ended = false;
+  boost::asio::co_spawn(io, which.kill(), [&ended](const std::exception_ptr&) { ended = true; });
+  EXPECT_TRUE(clock.run_until([&ended] { return ended; }, 1min)) << "the operator does not end";
 }
 
 std::optional<std::string> VirtualWorld::plugin_text(const std::string& node) {
@@ -78,6 +84,7 @@ std::optional<std::string> VirtualWorld::plugin_text(const std::string& node) {
 StageOptions VirtualWorld::stage_options(const std::string& plugin_version) {
   StageOptions options;
   options.plugin_version = plugin_version;
+  options.max_unavailable = static_cast<int>(budget);
   options.custom_resources = our_definitions();
   options.progress = [this](const std::string& line) {
     lines += k8s::format_time(clock.now()) + " " + line + "\n";
@@ -87,23 +94,16 @@ StageOptions VirtualWorld::stage_options(const std::string& plugin_version) {
   return options;
 }
 
-namespace {
-
-InvariantOptions judged_by(const ShortStory& story) {
-  return {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets};
+void VirtualWorld::expect_silence() {
+  clock.run_for(1min);
+  const std::uint64_t writes = invariants.writes();
+  clock.run_for(10min);
+  EXPECT_EQ(invariants.writes(), writes) << "wrote after everything had converged: " << invariants.last_write();
 }
 
-StageOptions stage_options_of(VirtualWorld& world, const ShortStory& story) {
-  StageOptions options = world.stage_options(story.plugin_version);
-  options.max_unavailable = static_cast<int>(story.budget);
-  return options;
-}
-
-}  // namespace
-
-Scene& open_scene(VirtualWorld& world, StageOptions options, const std::vector<NodeSpec>& nodes) {
-  auto owned =
-      std::make_unique<Scene>(&world.user_client, &world.clock, &world.op, &world.fleet, std::move(options), nodes);
+Scene& open_scene(VirtualWorld& world, StageOptions options, OperatorControl* op) {
+  auto owned = std::make_unique<Scene>(&world.user_client, &world.clock, op == nullptr ? &world.op : op, &world.fleet,
+                                       std::move(options), world.nodes);
   Scene& scene = *owned;
   world.stage = std::move(owned);
   scene.operator_writes = [&world] { return world.invariants.writes(); };
@@ -111,53 +111,28 @@ Scene& open_scene(VirtualWorld& world, StageOptions options, const std::vector<N
   return scene;
 }
 
-std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
-                           const std::function<void(InProcessOperator& op)>& look) {
-  const std::vector<NodeSpec> nodes = story.nodes(true);
-  VirtualWorld world(nodes, judged_by(story));
-  Scene& scene = open_scene(world, stage_options_of(world, story), nodes);
-  std::optional<std::string> wrong;
-  boost::asio::co_spawn(world.io, tell_story(&scene, &story),
-                        [&wrong](const std::exception_ptr& error, std::string why) {
-                          if (error) std::rethrow_exception(error);
-                          wrong = std::move(why);
-                        });
-  const k8s::MonoTime latest = world.clock.monotonic() + 48h;
-  while (!wrong && world.clock.monotonic() < latest) {
-    (void)world.clock.run_until([&wrong] { return wrong.has_value(); }, interval);
-    look(world.op);
-  }
-  if (!wrong) return "the story does not end\n" + world.record();
-  if (wrong->empty()) wrong = world.invariants.violation();
-  return wrong->empty() ? std::string() : *wrong + "\n" + world.record();
+InvariantOptions judged_by(const ShortStory& story) {
+  return {.budget = story.budget, .evictions = story.evicts, .daemonset_restarts = story.restarts_daemonsets};
+}
+
+std::string tell_in(VirtualWorld& world, const ShortStory& story, StageOptions options, k8s::Duration interval,
+                    const std::function<void()>& look) {
+  Scene& scene = open_scene(world, std::move(options));
+  std::string wrong = world.hear(tell_story(&scene, &story), 48h, interval, look).value_or("the story does not end");
+  if (wrong.empty()) wrong = world.invariants.violation();
+  return wrong.empty() ? wrong : wrong + "\n" + world.record();
 }
 
 void tell_in_virtual_time(const ShortStory& story) {
-  const std::vector<NodeSpec> nodes = story.nodes(true);
-  VirtualWorld world(nodes, judged_by(story));
-  Scene& scene = open_scene(world, stage_options_of(world, story), nodes);
-  std::optional<std::string> wrong;
-  boost::asio::co_spawn(world.io, tell_story(&scene, &story),
-                        [&wrong](const std::exception_ptr& error, std::string why) {
-                          if (error) std::rethrow_exception(error);
-                          wrong = std::move(why);
-                        });
-  ASSERT_TRUE(world.clock.run_until([&wrong] { return wrong.has_value(); }, 48h)) << "the story does not end\n"
-                                                                                  << world.record();
-  ASSERT_EQ(*wrong, "") << world.record();
-  ASSERT_EQ(world.invariants.violation(), "") << world.record();
-  // S6: converged means silent, once the last Events are out.
-  world.clock.run_for(1min);
-  const std::uint64_t writes = world.invariants.writes();
-  world.clock.run_for(10min);
-  EXPECT_EQ(world.invariants.writes(), writes)
-      << "wrote after everything had converged: " << world.invariants.last_write();
+  VirtualWorld world(story.nodes(true), judged_by(story));
+  ASSERT_EQ(tell_in(world, story, world.stage_options(story.plugin_version)), "");
+  world.expect_silence();
 }
 
-void tell_in_virtual_time(const std::vector<ShortStory>& stories, const std::string& name) {
-  const auto story = std::ranges::find(stories, name, &ShortStory::name);
-  ASSERT_NE(story, stories.end()) << "there is no story '" << name << "'";
-  tell_in_virtual_time(*story);
+std::string name_of_story(const testing::TestParamInfo<ShortStory>& story) {
+  std::string name = story.param.name;
+  std::ranges::replace_if(name, [](char c) { return c == '-' || c == '.'; }, '_');
+  return name;
 }
 
 }  // namespace gso::sim

@@ -2,11 +2,16 @@
 // invariants judged on every write.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "k8sclient/api/client.h"
@@ -18,7 +23,6 @@
 #include "tests/sim/story/invariants.h"
 #include "tests/sim/story/scene.h"
 #include "tests/sim/story/short_story.h"
-#include "tests/sim/story/stage.h"
 
 namespace gso::sim {
 
@@ -32,14 +36,36 @@ struct VirtualWorld {
   VirtualWorld(const VirtualWorld&) = delete;
   VirtualWorld& operator=(const VirtualWorld&) = delete;
 
-  // Our definitions, and progress into `lines` (and to standard output with GSO_STORY_VERBOSE).
-  [[nodiscard]] StageOptions stage_options(const std::string& plugin_version);
+  // Our definitions, the budget that is judged, and progress into `lines` (and to standard output with
+  // GSO_STORY_VERBOSE).
+  [[nodiscard]] StageOptions stage_options(const std::string& plugin_version = "v0.20.0");
   // What was told so far, and the operator's log, for the message of a test that failed.
   [[nodiscard]] std::string record() const { return lines + "\nThe operator's log:\n" + op.recent_log(); }
 
   // What the device plugin serving on the node has read; nullopt: there is no such machine.
   [[nodiscard]] std::optional<std::string> plugin_text(const std::string& node);
 
+  // Runs what tells to its end, at most for `limit`, and looks regularly meanwhile. Nothing: it does not end.
+  template <class T>
+  [[nodiscard]] std::optional<T> hear(
+      boost::asio::awaitable<T> telling, k8s::Duration limit, k8s::Duration interval = k8s::Duration::max(),
+      const std::function<void()>& look = [] {}) {
+    std::optional<T> told;
+    boost::asio::co_spawn(io, std::move(telling), [&told](const std::exception_ptr& error, T answer) {
+      if (error) std::rethrow_exception(error);
+      told.emplace(std::move(answer));
+    });
+    for (const k8s::MonoTime end = clock.monotonic() + limit; !told && clock.monotonic() < end; look())
+      (void)clock.run_until([&told] { return told.has_value(); }, std::min(interval, limit));
+    return told;
+  }
+  // Kills an operator, and fails the test where it does not end.
+  void end(OperatorControl& which);
+  // S6: converged means silent, once the last Events are out. Fails the test.
+  void expect_silence();
+
+  const std::vector<NodeSpec> nodes;
+  const std::size_t budget;
   boost::asio::io_context io{1};
   SimClock clock;
   ApiServer server;
@@ -50,18 +76,21 @@ struct VirtualWorld {
   InProcessOperator op;
   Invariants invariants;
   // What is told there; its watches end before it does.
-  std::unique_ptr<Stage> stage;
+  std::unique_ptr<Scene> stage;
 };
 
-// The world's stage: a scene whose writes and invariants are those of the world.
-[[nodiscard]] Scene& open_scene(VirtualWorld& world, StageOptions options, const std::vector<NodeSpec>& nodes);
+// The world's stage: a scene of its nodes whose writes and invariants are those of the world, with its operator unless
+// there is another one.
+[[nodiscard]] Scene& open_scene(VirtualWorld& world, StageOptions options, OperatorControl* op = nullptr);
 
+[[nodiscard]] InvariantOptions judged_by(const ShortStory& story);
 // Tells it, and calls `look` regularly meanwhile. Returns what went wrong first: in the story, or by an invariant.
-[[nodiscard]] std::string tell_and_watch(const ShortStory& story, k8s::Duration interval,
-                                         const std::function<void(InProcessOperator& op)>& look);
-// Tells it; fails the test where the story, an invariant, or S6 (converged means silent) does not hold.
+[[nodiscard]] std::string tell_in(
+    VirtualWorld& world, const ShortStory& story, StageOptions options, k8s::Duration interval = k8s::Duration::max(),
+    const std::function<void()>& look = [] {});
+// On the large fleet; fails the test where the story, an invariant, or S6 does not hold.
 void tell_in_virtual_time(const ShortStory& story);
-// The story of that name in a list; fails the test when there is none.
-void tell_in_virtual_time(const std::vector<ShortStory>& stories, const std::string& name);
+// The name of a story as a part of a test's: "canary_fails".
+[[nodiscard]] std::string name_of_story(const testing::TestParamInfo<ShortStory>& story);
 
 }  // namespace gso::sim

@@ -13,14 +13,13 @@ namespace asio = boost::asio;
 // At first the kubelet gives out one device less. After a reboot, plugin and GFD count one GPU less, too: only the
 // operator remembers what the machine has had.
 asio::awaitable<void> gpu_dies(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   if (!scene->failure().empty()) co_return;
   const std::string node = "a100-02", gpu = "nvidia.com/gpu";
   NodeAgent* agent = scene->fleet().node(node);
-  const Stage::Seen before = scene->seen();
-  const Stage::Check is_reported = scene->condition_is("default", "Degraded", "True", "DeviceUnhealthy", node);
-  const Stage::Check nobody = [=] { return scene->disturbed(before); };
+  const Scene::Seen before = scene->seen();
+  const Scene::Check is_reported = scene->condition_is("default", "Degraded", "True", "DeviceUnhealthy", node);
+  const Scene::Check nobody = [=] { return scene->disturbed(before); };
   agent->machine().lose_device(gpu);
   co_await scene->until("the policy to name the node that has lost a device", 20min, is_reported);
   std::vector<NodeSpec> nodes = scene->nodes();
@@ -37,8 +36,7 @@ asio::awaitable<void> gpu_dies(Scene* scene) {
   co_await scene->edit("any", time_slicing_profile(4));
   co_await scene->until_fleet_shows("every node on the new profile, with the GPUs that it has", 60min);
   co_await scene->until("the policy to name the node still", 20min, is_reported);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   scene->require(scene->beyond(2));
 }
 

@@ -12,19 +12,14 @@ namespace {
 
 namespace asio = boost::asio;
 
-// The driver was exchanged under running programs, which go on; those that start from now on find no GPU.
-void break_drivers(Scene* scene, bool broken) {
-  for (const NodeSpec& node : scene->nodes()) scene->fleet().node(node.name)->machine().break_driver(broken);
-}
-
 }  // namespace
 
 asio::awaitable<void> canary_fails(Scene* scene) {
   const OperatorSettings impatient{{"verify-timeout", scene->short_verify_timeout()}};
   co_await scene->begin(time_slicing_profile(2), impatient);
   if (!scene->failure().empty()) co_return;
-  break_drivers(scene, true);
-  const Stage::Seen before = scene->seen();
+  scene->break_drivers(true);
+  const Scene::Seen before = scene->seen();
   const std::string bad = time_slicing_profile(5);
   co_await scene->edit("any", bad);
   co_await scene->until("the rollout to stop", 30min, scene->phase_is("default", bad, "Paused"));
@@ -38,7 +33,7 @@ asio::awaitable<void> canary_fails(Scene* scene) {
   const std::size_t risked = scene->plugins_restarted(before);
   scene->require(risked >= 1 && risked <= 2,
                  std::to_string(risked) + " nodes were restarted by a canary of two models");
-  const Stage::Check none_more = [scene, before, risked] {
+  const Scene::Check none_more = [scene, before, risked] {
     const std::size_t now = scene->plugins_restarted(before);
     return now == risked ? std::string()
                          : std::to_string(now) + " nodes have been restarted, not " + std::to_string(risked);
@@ -47,7 +42,7 @@ asio::awaitable<void> canary_fails(Scene* scene) {
   if (!scene->failure().empty()) co_return;
 
   // The fix: working drivers, and another text, which goes on from its own canary.
-  break_drivers(scene, false);
+  scene->break_drivers(false);
   const std::string good = time_slicing_profile(6);
   co_await scene->edit("any", good);
   co_await scene->until_fleet_shows("every node on the fixed profile", 60min);
@@ -58,20 +53,18 @@ asio::awaitable<void> canary_fails(Scene* scene) {
                         scene->condition_is("default", "Degraded", "False", "AsExpected", ""));
 
   // What failed is remembered: nobody is restarted into it again, until a person says so.
-  const Stage::Seen fixed = scene->seen();
+  const Scene::Seen fixed = scene->seen();
   co_await scene->edit("any", bad);
   co_await scene->until("what failed to be refused", 5min,
                         scene->condition_is("default", "Progressing", "False", "MaxFailures", "failed before"));
-  const Stage::Check undisturbed = [scene, fixed] { return scene->disturbed(fixed); };
-  co_await scene->stays("nobody is restarted into what failed", 10min, undisturbed);
+  co_await scene->stays("nobody is restarted into what failed", 10min, scene->undisturbed(fixed));
   json retry;
   retry["metadata"]["annotations"]["gpusharing.dev/retry"] = "once-more";
   const k8s::ObjectKey policy{"", "default"};
   co_await scene->change(kPolicies, policy, retry);
   co_await scene->until_fleet_shows("every node on what a person asked for again", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(fixed, all, false));
+  scene->require(scene->restarts_problem(fixed, scene->all_nodes(), false));
 }
 
 }  // namespace gso::sim

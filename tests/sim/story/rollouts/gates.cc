@@ -14,7 +14,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-Stage::Check nothing_in_progress(Scene* scene) {
+Scene::Check nothing_in_progress(Scene* scene) {
   return [=] {
     for (const NodeSpec& node : scene->nodes())
       if (scene->state_of(node.name) == "Updating") return node.name + " is in progress";
@@ -40,7 +40,7 @@ asio::awaitable<std::size_t> close_window(Scene* scene) {
   json rollout;
   rollout["maintenanceWindows"].push_back(window(std::chrono::floor<std::chrono::minutes>(now) - 1min, closes));
   co_await scene->tune("default", rollout);
-  const Stage::Check is_closed = [scene, closes] {
+  const Scene::Check is_closed = [scene, closes] {
     return scene->clock().now() > closes ? std::string() : std::string("the window is open");
   };
   co_await scene->until("the window to close", 5min, is_closed);
@@ -71,7 +71,7 @@ asio::awaitable<void> open_window_later(Scene* scene, std::size_t outside) {
 asio::awaitable<void> window_closes(Scene* scene) {
   const OperatorSettings one_by_one{{"canary-nodes-per-group", "0"}};
   co_await scene->begin(time_slicing_profile(2), one_by_one);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string text = time_slicing_profile(4);
   co_await scene->edit("any", text);
@@ -86,8 +86,7 @@ asio::awaitable<void> window_closes(Scene* scene) {
   co_await open_window_later(scene, outside);
   co_await scene->until_fleet_shows("every node, once the window is open", 40min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   scene->require(scene->beyond(1));
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
 }
@@ -105,7 +104,7 @@ asio::awaitable<void> pause_and_resume(Scene* scene, std::string text, std::size
   co_await scene->until("the record to say Paused", 5min, scene->phase_is("default", text, "Paused"));
   co_await scene->until("the nodes in progress to be done", 10min, nothing_in_progress(scene));
   const std::size_t paused = scene->journal().size();
-  const Stage::Check none_starts = [scene, paused] {
+  const Scene::Check none_starts = [scene, paused] {
     return scene->happened(Happening::started, paused) == 0 ? std::string() : std::string("a node was started");
   };
   co_await scene->stays("no node starts while it is paused", 5min, none_starts);
@@ -123,15 +122,14 @@ asio::awaitable<void> approval(Scene* scene) {
   hold["metadata"]["annotations"]["gpusharing.dev/hold"] = "true";
   const k8s::ObjectKey held{"", "a100-03"};
   co_await scene->change(kNodes, held, hold);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string text = time_slicing_profile(4);
   co_await scene->edit("any", text);
   co_await scene->until("a rollout that waits", 5min, scene->phase_is("default", text, "AwaitingApproval"));
   co_await scene->until("the policy to say so", 2min,
                         scene->condition_is("default", "Progressing", "False", "AwaitingApproval", "spec.approved"));
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("nothing moves before it is approved", 10min, undisturbed);
+  co_await scene->stays("nothing moves before it is approved", 10min, scene->undisturbed(before));
   if (!scene->failure().empty()) co_return;
   json approved;
   approved["spec"]["approved"] = true;
@@ -140,7 +138,7 @@ asio::awaitable<void> approval(Scene* scene) {
   co_await pause_and_resume(scene, text, from);
   scene->excused = {"a100-03"};
   co_await scene->until_fleet_shows("every node but the one that is held", 40min);
-  const Stage::Check is_held = [scene] {
+  const Scene::Check is_held = [scene] {
     const json status = scene->status_of("default");
     return status.value("nodes", json::object()).value("held", 0) == 1 ? std::string() : "it says " + status.dump();
   };
@@ -151,8 +149,7 @@ asio::awaitable<void> approval(Scene* scene) {
   co_await scene->change(kNodes, held, hold);
   co_await scene->until_fleet_shows("the node that was held, too", 20min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   scene->require(scene->beyond(1));
 }
 

@@ -15,7 +15,7 @@ namespace {
 namespace asio = boost::asio;
 
 // The GPU Operator has given all its DaemonSets that update strategy.
-Stage::Check updates_by(Scene* scene, std::string strategy) {
+Scene::Check updates_by(Scene* scene, std::string strategy) {
   return [=] {
     for (const auto& [key, daemonset] : scene->cluster().daemonsets.all()) {
       const std::string has = (*daemonset)["spec"]["updateStrategy"].value("type", "");
@@ -26,7 +26,7 @@ Stage::Check updates_by(Scene* scene, std::string strategy) {
 }
 
 // Nodes that were started at all were restarted at most twice, and the others not once (or once, where `others` says).
-std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const std::set<std::string>& twice,
+std::string restarts_beyond(const Scene& scene, const Scene::Seen& before, const std::set<std::string>& twice,
                             std::size_t others) {
   for (const NodeSpec& node : scene.nodes()) {
     const std::size_t restarts = scene.restarts_of(node.name, before);
@@ -40,10 +40,9 @@ std::string restarts_beyond(const Scene& scene, const Stage::Seen& before, const
 }  // namespace
 
 asio::awaitable<void> superseded(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   // Another edit while the first is under way: what is in progress finishes, the new one begins with its own canary.
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string first = time_slicing_profile(4);
   const std::string second = time_slicing_profile(6);
@@ -60,7 +59,7 @@ asio::awaitable<void> superseded(Scene* scene) {
   scene->require(restarts_beyond(*scene, before, moved, 1));
 
   // The fast undo: an edit back to what was verified goes without a canary, to those only that have left it.
-  const Stage::Seen verified = scene->seen();
+  const Scene::Seen verified = scene->seen();
   const std::size_t undo_from = scene->journal().size();
   const std::string third = time_slicing_profile(8);
   // Creation times are whole seconds: nobody knows whether a pod that came within the second of the edit has read it,
@@ -84,9 +83,8 @@ asio::awaitable<void> superseded(Scene* scene) {
 }
 
 asio::awaitable<void> killed(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(mps_profile(4), as_usual);
-  const Stage::Seen before = scene->seen();
+  co_await scene->begin(mps_profile(4));
+  const Scene::Seen before = scene->seen();
   scene->reset_peak();
   const std::string text = mps_profile(8);
   co_await scene->edit("any", text);
@@ -95,19 +93,18 @@ asio::awaitable<void> killed(Scene* scene) {
   for (; killed < times && scene->failure().empty(); ++killed) {
     if (scene->plugins_restarted(before) == scene->nodes().size()) break;
     const std::string traces = scene->operator_traces();
-    const Stage::Check has_written = [scene, traces] {
+    const Scene::Check has_written = [scene, traces] {
       return scene->operator_traces() != traces ? std::string() : std::string("nothing has happened");
     };
     co_await scene->until("a write by the operator", 10min, has_written);
     co_await scene->kill();
-    co_await scene->start(as_usual);
+    co_await scene->start();
   }
   scene->tell("killed " + std::to_string(killed) + " times");
   scene->require(killed >= (scene->exact() ? 20 : 4), "killed " + std::to_string(killed) + " times only");
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(20min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   scene->require(scene->beyond(1));
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
 }
@@ -118,17 +115,14 @@ asio::awaitable<void> old_drift(Scene* scene) {
   // Somebody edited the profile when there was no operator: nothing was restarted.
   const std::string text = time_slicing_profile(4);
   co_await scene->edit("any", text);
-  const std::set<std::string> all = scene->all_nodes();
-  const Stage::Seen before = scene->seen();
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("nobody restarts anything", 2min, undisturbed);
-  const OperatorSettings as_usual;
-  co_await scene->start(as_usual);
+  const Scene::Seen before = scene->seen();
+  co_await scene->stays("nobody restarts anything", 2min, scene->undisturbed(before));
+  co_await scene->start();
   co_await scene->until(
       "the drift to be reported", 5min,
       scene->condition_is("default", "Ready", "False", "PreexistingDrift", scene->nodes().front().name));
-  co_await scene->stays("drift from before is not touched", 10min, undisturbed);
-  scene->require(scene->replicas_are(all, 2)());
+  co_await scene->stays("drift from before is not touched", 10min, scene->undisturbed(before));
+  scene->require(scene->replicas_are(scene->all_nodes(), 2)());
   scene->require(scene->journal().empty() || scene->happened(Happening::started, 0) == 0, "a node was started");
   scene->require(scene->cluster().rollouts.all().empty(), "there is a SharingRollout");
 
@@ -141,7 +135,7 @@ asio::awaitable<void> old_drift(Scene* scene) {
   co_await scene->change(kPolicies, policy, adopt);
   co_await scene->until_fleet_shows("every node on the profile, as asked", 3h);
   co_await scene->until_settled(10min);
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   scene->require(scene->beyond(4));
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
 }
@@ -155,11 +149,10 @@ asio::awaitable<void> cluster_policy_patched(Scene* scene) {
   const k8s::ObjectKey policy{"", "cluster-policy"};
   co_await scene->change(kClusterPolicies, policy, strategy);
   co_await scene->until("the DaemonSets to wait for deletions", 5min, updates_by(scene, "OnDelete"));
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
 
   // OnDelete: the GPU Operator changes its DaemonSets and restarts nothing; the patch becomes a staged rollout.
-  Stage::Seen before = scene->seen();
+  Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->reset_peak();
   co_await scene->new_default("more");

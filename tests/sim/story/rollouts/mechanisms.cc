@@ -22,15 +22,14 @@ std::string restarted_for(Scene* scene, const std::string& daemonset) {
 
 // Every node gets new pods, once, and no node goes through a change of its own.
 asio::awaitable<void> restart_all(Scene* scene, std::string text) {
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   const std::string last = restarted_for(scene, "nvidia-device-plugin-daemonset");
   co_await scene->edit("any", text);
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(20min);
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   scene->require(scene->happened(Happening::started, from) == 0, "a node went through a change of its own");
   const std::string now = restarted_for(scene, "nvidia-device-plugin-daemonset");
   scene->require(!now.empty() && now != last, "the plugin's DaemonSet says that it was restarted for '" + now + "'");
@@ -41,8 +40,8 @@ asio::awaitable<void> restart_all(Scene* scene, std::string text) {
 asio::awaitable<void> daemonset_restart(Scene* scene) {
   // Creation times are whole seconds: if a DaemonSet is restarted within the second of the edit, nobody knows whether
   // its pods have read it. The period is not scaled with the story's time.
-  const OperatorSettings as_usual{{"settle-period", "2s"}};
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  const OperatorSettings in_a_later_second{{"settle-period", "2s"}};
+  co_await scene->begin(time_slicing_profile(2), in_a_later_second);
   json at_once;
   at_once["mechanism"] = "DaemonSetRestart";
   at_once["workloads"] = "Interrupt";
@@ -53,7 +52,7 @@ asio::awaitable<void> daemonset_restart(Scene* scene) {
   json one_by_one;
   one_by_one["mechanism"] = "NodeByNode";
   co_await scene->tune("default", one_by_one);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->reset_peak();
   co_await scene->edit("any", time_slicing_profile(6));

@@ -41,7 +41,7 @@ std::shared_ptr<Watched> watch_labels(Scene* scene) {
   return seen;
 }
 
-Stage::Check label_is(Scene* scene, std::string node, std::string key, std::string value) {
+Scene::Check label_is(Scene* scene, std::string node, std::string key, std::string value) {
   return [=] {
     const std::string is = scene->view().label(node, key);
     return is == value ? std::string() : node + " has " + key + "=" + is;
@@ -58,7 +58,7 @@ asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t f
     if (key.name != node || after == nullptr || scene->state_of(node) != "Updating") return;
     *early = *early || text(labels(*after), state) != done;
   });
-  const Stage::Check another = [=] {
+  const Scene::Check another = [=] {
     return scene->happened(Happening::started, from) > 0 ? std::string() : std::string("no node has started");
   };
   co_await scene->until("another node to start meanwhile", 30min, another);
@@ -66,7 +66,7 @@ asio::awaitable<void> others_go_on(Scene* scene, std::string node, std::size_t f
   // story's time.
   co_await scene->clock().sleep_for(3s);
   scene->fleet().faults().jobs_remain = false;
-  const Stage::Check is_done = label_is(scene, node, state, done);
+  const Scene::Check is_done = label_is(scene, node, state, done);
   co_await scene->until("somebody else to be done with " + node, 30min, is_done);
   scene->require(!*early, node + " was started under somebody else's hands");
 }
@@ -82,7 +82,7 @@ asio::awaitable<void> labels_vanish(Scene* scene) {
   if (!scene->failure().empty()) co_return;
   scene->fleet().faults().worker_looks_in_the_gap = true;
   const auto seen = watch_labels(scene);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->reset_peak();
   const std::string text = time_slicing_profile(4);
@@ -93,19 +93,17 @@ asio::awaitable<void> labels_vanish(Scene* scene) {
                  std::to_string(seen->unlabelled.size()) + " nodes have been without labels, not every one");
   scene->require(seen->crowded.empty(), seen->crowded + " were in a change at once, with a budget of one of a model");
   scene->require(scene->beyond(2));
-  scene->require(canary_problem(*scene, from, scene->scaled(60s)));
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->canary_problem(from, scene->all_nodes(), 60s));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
 }
 
 // The node is cordoned and without a plugin on somebody else's account; its new pods read the edit by themselves.
 asio::awaitable<void> driver_upgraded(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   if (!scene->failure().empty()) co_return;
   const char *node = "a100-02", *state = "nvidia.com/gpu-driver-upgrade-state";
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->fleet().faults().jobs_remain = true;
   scene->fleet().driver_upgrader().upgrade(node);
@@ -121,11 +119,10 @@ asio::awaitable<void> driver_upgraded(Scene* scene) {
 
 // After the MIG change the node has more devices than before, and the operator has not caused that.
 asio::awaitable<void> mig_changed(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   if (!scene->failure().empty()) co_return;
   const char *node = "a100-02", *state = "nvidia.com/mig.config.state";
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->fleet().faults().jobs_remain = true;
   co_await scene->label(node, "nvidia.com/mig.config", "all-1g.5gb");
@@ -149,8 +146,7 @@ asio::awaitable<void> mig_changed(Scene* scene) {
 asio::awaitable<void> offered_twice(Scene* scene) {
   co_await scene->serve(kResourceSlices, "ResourceSlice", ".spec.driver");
   co_await scene->serve(kDeviceClasses, "DeviceClass", "");
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   if (!scene->failure().empty()) co_return;
   const std::string node = "a100-02";
   json device_class;
@@ -162,7 +158,7 @@ asio::awaitable<void> offered_twice(Scene* scene) {
   co_await scene->put(kDeviceClasses, name, device_class);
   scene->fleet().dra_driver().offer(node, 2);
   co_await scene->clock().sleep_for(scene->scaled(10s));
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->edit("any", time_slicing_profile(4));
   co_await scene->until("the policy to name the node and the reason", 10min,
                         scene->blocked_by("default", "DRADoubleOffer", node));
@@ -174,31 +170,29 @@ asio::awaitable<void> offered_twice(Scene* scene) {
   scene->excused.clear();
   co_await scene->until_fleet_shows("the node, once DRA offers it no more", 20min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
 }
 
 // KAI has one GPU of a node, and is about to bind a pod to another node; a third one it takes while that drains.
 asio::awaitable<void> shared_by_kai(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(mps_profile(2), as_usual);
+  co_await scene->begin(mps_profile(2));
   if (!scene->failure().empty()) co_return;
   const std::string shared = "a100-02", bound_soon = "a100-03", busy = "a100-04";
   co_await bring_kai(scene, shared, bound_soon);
   co_await scene->use_gpu(busy, "training");
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   co_await scene->edit("any", mps_profile(4));
   const std::set<std::string> of_kai{shared, bound_soon};
   for (const std::string& node : of_kai)
     co_await scene->until(node + " to be blocked", 10min, scene->blocked_by("default", "KAIReservations", node));
-  const Stage::Check drains = [=] {
+  const Scene::Check drains = [=] {
     return scene->state_of(busy) == "Updating" ? std::string() : busy + " is '" + scene->state_of(busy) + "'";
   };
   co_await scene->until(busy + " to drain", 20min, drains);
   co_await bind_soon(scene, busy);
   co_await scene->until(busy + " to be blocked", 10min, scene->blocked_by("default", "KAIReservations", busy));
-  const Stage::Check is_back = [=] {
+  const Scene::Check is_back = [=] {
     const bool back = scene->happened(Happening::uncordoned, from) > 0 && scene->view().schedulable(busy);
     return back ? std::string() : busy + " stays cordoned although KAI has taken it";
   };
@@ -207,7 +201,7 @@ asio::awaitable<void> shared_by_kai(Scene* scene) {
   co_await scene->remove(kPods, training);
   scene->excused = {shared, bound_soon, busy};
   co_await scene->until_fleet_shows("the node that KAI has left alone on the new profile", 30min);
-  const Stage::Check alone = [=] {
+  const Scene::Check alone = [=] {
     for (const std::string& node : {shared, bound_soon, busy})
       if (scene->restarts_of(node, before) > 0) return node + " was restarted, whose GPUs KAI shares";
     return std::string();
@@ -218,7 +212,7 @@ asio::awaitable<void> shared_by_kai(Scene* scene) {
   co_await scene->until_fleet_shows("every node on the new profile, once KAI has left", 60min);
   co_await scene->until_settled(20min);
   // Its daemons are the device plugin's, and serve no fraction; only virtual time has the minute until a label is set.
-  const Stage::Check unmarked = [=] {
+  const Scene::Check unmarked = [=] {
     for (const NodeSpec& node : scene->nodes())
       if (!scene->view().label(node.name, "nvidia.mps/enabled").empty()) return node.name + " attracts KAI's MPS pods";
     return std::string();

@@ -38,7 +38,7 @@ asio::awaitable<void> keep_last_words(Scene* scene) {
     }
   }
   for (const auto& [key, merge] : merges) co_await scene->change(kDaemonSets, key, merge);
-  const Stage::Check all_do = [scene] {
+  const Scene::Check all_do = [scene] {
     for (const auto& [key, pod] : scene->cluster().pods.all()) {
       const json containers = pod->value("spec", json::object()).value("containers", json::array());
       const bool keeps = std::ranges::all_of(containers, [](const json& container) {
@@ -59,7 +59,7 @@ asio::awaitable<void> label_too_early(Scene* scene) {
   const std::vector<k8s::ObjectKey> pods = operands_on(scene, kStuck);
   scene->require(pods.size() >= 2, "a100-02 has no operand pods");
   for (const k8s::ObjectKey& pod : pods) co_await scene->remove(kPods, pod);
-  const Stage::Check serves_none = [scene, pods] {
+  const Scene::Check serves_none = [scene, pods] {
     for (const k8s::ObjectKey& pod : pods)
       if (scene->cluster().pods.find(pod) != nullptr) return "pod " + pod.name + " is still there";
     if (operands_on(scene, kStuck).size() < pods.size()) return std::string("not all pods have come again");
@@ -78,9 +78,8 @@ asio::awaitable<void> stuck_until_replaced(Scene* scene) {
   scene->excused = {kStuck};
   co_await label_too_early(scene);
   // Nothing is restarted into a key that is missing.
-  const Stage::Seen missing = scene->seen();
-  const Stage::Check undisturbed = [scene, missing] { return scene->disturbed(missing); };
-  co_await scene->stays("no pod is deleted while the key is missing", 5min, undisturbed);
+  const Scene::Seen missing = scene->seen();
+  co_await scene->stays("no pod is deleted while the key is missing", 5min, scene->undisturbed(missing));
   // The key comes; only a new pod can see it, and the operator makes one.
   const std::size_t from = scene->journal().size();
   co_await scene->edit("night", time_slicing_profile(4));
@@ -111,8 +110,7 @@ asio::awaitable<void> stuck_pods(Scene* scene) {
 asio::awaitable<void> silent_stuck_pods(Scene* scene) {
   const std::map<std::string, std::string> profiles{{"any", time_slicing_profile(2)}};
   co_await scene->install_gpu_operator(profiles, "any");
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
   co_await stuck_until_replaced(scene);
 }
 
@@ -128,12 +126,12 @@ std::string lost_node(Scene* scene) {
 // The node in a change is lost before its MPS daemon has ended. Nobody else starts in its place, and the change goes on
 // when the node is back.
 asio::awaitable<void> lose_node_in_change(Scene* scene) {
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   // Not as soon as the story sees that a node has started: by then its change can be over.
   scene->fleet().faults().lost_before_mps_stops = true;
   co_await scene->edit("any", mps_profile(8));
-  const Stage::Check one_is_lost = [scene, from] {
+  const Scene::Check one_is_lost = [scene, from] {
     if (scene->happened(Happening::started, from) == 0) return std::string("no node has started");
     return lost_node(scene).empty() ? std::string("no MPS daemon was to stop") : std::string();
   };
@@ -141,7 +139,7 @@ asio::awaitable<void> lose_node_in_change(Scene* scene) {
   if (!scene->failure().empty()) co_return;
   const std::string node = lost_node(scene), first = scene->nodes_that(Happening::started, from).front();
   scene->require(node == first, node + " was lost, but the change is one of " + first);
-  const Stage::Check alone = [scene, from] {
+  const Scene::Check alone = [scene, from] {
     const std::size_t started = scene->happened(Happening::started, from);
     return started == 1 ? std::string() : std::to_string(started) + " nodes have started";
   };
@@ -150,26 +148,23 @@ asio::awaitable<void> lose_node_in_change(Scene* scene) {
   scene->fleet().node(node)->recover();
   co_await scene->until_fleet_shows("every node on the last profile", 60min);
   co_await scene->until_settled(20min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
 }
 
 }  // namespace
 
 asio::awaitable<void> unclean_exits(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(mps_profile(4), as_usual);
+  co_await scene->begin(mps_profile(4));
   if (!scene->failure().empty()) co_return;
   // Daemons that do not hear SIGTERM are killed when their grace period is over.
   scene->fleet().faults().mps_unclean_exit = true;
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->edit("any", mps_profile(6));
   co_await scene->until("an Event about GPUs that are left in exclusive mode", 20min,
                         scene->event_says("MPSUncleanExit", "EXCLUSIVE_PROCESS"));
   co_await scene->until_fleet_shows("every node on the new profile all the same", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   scene->fleet().faults().mps_unclean_exit = false;
   co_await lose_node_in_change(scene);
 }

@@ -24,8 +24,7 @@ json inline_time_slicing(int replicas) {
 }  // namespace
 
 asio::awaitable<void> rollback(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   json spec;
   spec["profile"] = inline_time_slicing(3);
   spec["rollout"]["maxUnavailable"] = 2;
@@ -53,7 +52,7 @@ asio::awaitable<void> rollback(Scene* scene) {
   for (const NodeSpec& node : scene->nodes())
     if (node.name != canary) scene->fleet().node(node.name)->machine().break_driver(true);
   co_await scene->until("the rollout to be taken back", 30min, scene->some_rollout_is("team", "RolledBack"));
-  const Stage::Check two_failed = [scene, from] {
+  const Scene::Check two_failed = [scene, from] {
     const std::size_t failed = scene->happened(Happening::failed, from);
     return failed >= 2 ? std::string() : std::to_string(failed) + " nodes have failed";
   };
@@ -61,7 +60,7 @@ asio::awaitable<void> rollback(Scene* scene) {
   const std::size_t failed = scene->happened(Happening::failed, from);
   const std::size_t started = scene->happened(Happening::started, from);
   scene->require(failed == 2, std::to_string(failed) + " nodes failed before the rollout was taken back, not 2");
-  for (const NodeSpec& node : scene->nodes()) scene->fleet().node(node.name)->machine().break_driver(false);
+  scene->break_drivers(false);
   scene->tell(std::to_string(failed) + " nodes failed after canary " + canary + ", of " + std::to_string(started) +
               " that had started");
   co_await scene->until("every node on the profile before", 60min, scene->replicas_are(all, 3));
@@ -72,9 +71,8 @@ asio::awaitable<void> rollback(Scene* scene) {
   co_await scene->until("the policy to say so", 5min,
                         scene->condition_is("team", "Ready", "False", "RolledBack", "not retried"));
   co_await scene->until("an Event about it", 2min, scene->event_says("RolledBack", ""));
-  const Stage::Seen back = scene->seen();
-  const Stage::Check undisturbed = [scene, back] { return scene->disturbed(back); };
-  co_await scene->stays("what failed is not tried again", 15min, undisturbed);
+  const Scene::Seen back = scene->seen();
+  co_await scene->stays("what failed is not tried again", 15min, scene->undisturbed(back));
 
   // Another profile of the same policy goes on.
   next["spec"]["profile"] = inline_time_slicing(4);
@@ -85,8 +83,7 @@ asio::awaitable<void> rollback(Scene* scene) {
 }
 
 asio::awaitable<void> replaced_by_gitops(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   json spec;
   spec["profile"] = inline_time_slicing(3);
   spec["nodeSelector"]["matchLabels"]["kubernetes.io/hostname"] = "a100-01";
@@ -98,34 +95,32 @@ asio::awaitable<void> replaced_by_gitops(Scene* scene) {
   co_await scene->until("the policy's node on its profile", 30min, scene->replicas_are(ours, 3));
   co_await scene->until_settled(10min);
   const std::string key = scene->status_of("team").value("profileKey", "");
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
 
   // What a GitOps tool has in its repository knows nothing of our key.
   const k8s::ObjectKey where{scene->gpu_operator().ns, scene->gpu_operator().config_map};
   const std::map<std::string, std::string> all_it_has{{"any", time_slicing_profile(2)}};
   const json from_git = config_map(where.ns, where.name, all_it_has);
   co_await scene->replace(kConfigMaps, where, from_git);
-  const Stage::Check is_restored = [scene, where, key] {
+  const Scene::Check is_restored = [scene, where, key] {
     const JsonPtr there = scene->cluster().configmaps.find(where);
     const bool has = there != nullptr && there->value("data", json::object()).contains(key);
     return has ? std::string() : "key " + key + " is not there";
   };
   co_await scene->until("the key in use to be put back", 30s, is_restored);
   co_await scene->until("an Event about who took it away", 2min, scene->event_says("ConfigMapReplacedByGitOps", key));
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("nothing is restarted", 5min, undisturbed);
+  co_await scene->stays("nothing is restarted", 5min, scene->undisturbed(before));
   scene->require(scene->replicas_are(ours, 3)());
 
   // The policy goes: its node goes back first.
   const k8s::ObjectKey team{"", "team"};
   co_await scene->remove(kPolicies, team);
-  const Stage::Check is_gone = [scene, team] {
+  const Scene::Check is_gone = [scene, team] {
     const JsonPtr there = scene->cluster().policies.find(team);
     return there == nullptr ? std::string() : "it is still there: " + there->value("status", json::object()).dump();
   };
   co_await scene->until("the policy to go", 30min, is_gone);
-  const std::set<std::string> all = scene->all_nodes();
-  co_await scene->until("its node on the default again", 10min, scene->replicas_are(all, 2));
+  co_await scene->until("its node on the default again", 10min, scene->replicas_are(scene->all_nodes(), 2));
   const std::string label = scene->view().label("a100-01", kConfigLabel);
   scene->require(label.empty(), "a100-01 still has label '" + label + "'");
   co_await scene->until_settled(10min);

@@ -28,7 +28,6 @@ const std::vector<ShortStory>& rollout_stories() {
       {.name = "workloads",
        .title = "Pods in the way are waited for, or evicted once their PodDisruptionBudget allows it",
        .budget = 2,
-       .nodes = [](bool) { return a100s(3); },
        .tell = workloads,
        .evicts = true},
       {.name = "window-closes",
@@ -55,35 +54,28 @@ const std::vector<ShortStory>& rollout_stories() {
        .tell = approval},
       {.name = "cluster-policy",
        .title = "A ClusterPolicy patch goes through our waves under OnDelete, and is followed under RollingUpdate",
-       .nodes = [](bool) { return a100s(3); },
        .tell = cluster_policy_patched},
       {.name = "gitops",
        .title = "A ConfigMap replaced wholesale gets its key in use back at once; a policy that goes is reverted",
-       .nodes = [](bool) { return a100s(3); },
        .tell = replaced_by_gitops},
       {.name = "eviction-annotations",
        .title = "Pods of kube-system and pods that carry an annotation against eviction stay, until they are gone or "
                 "it is taken off",
-       .nodes = [](bool) { return a100s(3); },
        .tell = eviction_annotations,
        .evicts = true},
       {.name = "stuck-pods",
        .title = "Pods that cannot see their profile are replaced, and not before there is one",
-       .nodes = [](bool) { return a100s(3); },
        .tell = stuck_pods,
        .plugin_version = "v0.17.0"},
       {.name = "silent-stuck-pods",
        .title = "Stuck pods whose containers leave no last words are replaced as well, once each",
-       .nodes = [](bool) { return a100s(3); },
        .tell = silent_stuck_pods,
        .plugin_version = "v0.17.0"},
       {.name = "unclean-exits",
        .title = "MPS daemons that are killed are reported, and a node that is lost with its daemon keeps its slot",
-       .nodes = [](bool) { return a100s(3); },
        .tell = unclean_exits},
       {.name = "daemonset-restart",
        .title = "DaemonSetRestart leaves the pace to the DaemonSets, and every node is verified",
-       .nodes = [](bool) { return a100s(3); },
        .tell = daemonset_restart,
        .restarts_daemonsets = true},
       {.name = "labels-vanish",
@@ -94,17 +86,14 @@ const std::vector<ShortStory>& rollout_stories() {
       {.name = "driver-upgrade",
        .title = "A node under a driver upgrade is left alone; its new pods have read the edit, and are not restarted",
        .budget = 2,
-       .nodes = [](bool) { return a100s(3); },
        .tell = driver_upgraded},
       {.name = "mig-change",
        .title = "A node that the MIG manager cuts is left alone, and shows its new devices shared",
        .budget = 2,
-       .nodes = [](bool) { return a100s(3); },
        .tell = mig_changed},
       {.name = "offered-twice",
        .title = "A node whose GPUs a DRA driver offers, too, is not restarted until that ends",
        .budget = 2,
-       .nodes = [](bool) { return a100s(3); },
        .tell = offered_twice},
       {.name = "gpu-dies",
        .title = "A GPU that dies is reported, also after a reboot that counts one less, and restarts nobody",
@@ -119,10 +108,6 @@ const std::vector<ShortStory>& rollout_stories() {
        .tell = shared_by_kai},
   };
   return kStories;
-}
-
-std::vector<NodeSpec> a100s(int count) {
-  return alike("a100", count, {a100(), a100()});
 }
 
 std::vector<NodeSpec> two_models(int a100_nodes, int t4_nodes) {

@@ -5,14 +5,8 @@
 
 namespace gso::sim {
 
-// "a100-01" …, with two A100s each.
-[[nodiscard]] std::vector<NodeSpec> a100s(int count);
-// Some of these, and "t4-01" … with one T4 each.
+// Some nodes of a100s(), and "t4-01" … with one T4 each.
 [[nodiscard]] std::vector<NodeSpec> two_models(int a100_nodes, int t4_nodes);
-
-// Empty where the first node of each model went alone, and had been verified for `soak` before a second one of its
-// model started (waves.cc).
-[[nodiscard]] std::string canary_problem(const Scene& scene, std::size_t from, k8s::Duration soak);
 
 // waves.cc
 boost::asio::awaitable<void> strategy_change(Scene* scene);

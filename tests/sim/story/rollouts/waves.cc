@@ -9,44 +9,21 @@ namespace gso::sim {
 using nlohmann::json;
 using namespace std::chrono_literals;
 
-std::string canary_problem(const Scene& scene, std::size_t from, k8s::Duration soak) {
-  // Where time is real, what happened is seen late, and the end of a change can be seen later than the next start.
-  const k8s::Duration least = scene.exact() ? soak : soak / 2;
-  for (const std::string model : {"a100", "t4"}) {
-    std::vector<std::string> started;
-    k8s::MonoTime verified = k8s::MonoTime::never();
-    for (std::size_t i = from; i < scene.journal().size(); ++i) {
-      const Moment& moment = scene.journal()[i];
-      if (!moment.node.starts_with(model)) continue;
-      if (moment.what == Happening::finished && verified == k8s::MonoTime::never()) verified = moment.at;
-      if (moment.what != Happening::started) continue;
-      started.push_back(moment.node);
-      if (started.size() == 2 && moment.at - verified < least) {
-        return moment.node + " started " + seconds(moment.at - verified) + " after canary " + started.front() +
-               " was verified, not after " + seconds(soak);
-      }
-    }
-    if (started.empty()) return "no node of model " + model + " was started";
-  }
-  return {};
-}
-
 namespace {
 
 namespace asio = boost::asio;
 
 // Once the default key says `text`: every node once, canary first, within the budgets; and the record says so.
 asio::awaitable<void> roll(Scene* scene, std::string text) {
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   scene->reset_peak();
   co_await scene->edit("any", text);
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(10min);
   scene->require(scene->beyond(2));
-  scene->require(canary_problem(*scene, from, scene->scaled(60s)));
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->canary_problem(from, scene->all_nodes(), 60s));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   co_await scene->until("its record to be complete", 5min, scene->phase_is("default", text, "Completed"));
   const json counts =
       scene->rollout_of("default", text).value("status", json::object()).value("counts", json::object());
@@ -70,30 +47,28 @@ asio::awaitable<void> strategy_change(Scene* scene) {
 }
 
 asio::awaitable<void> not_ready(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(time_slicing_profile(2), as_usual);
+  co_await scene->begin(time_slicing_profile(2));
   if (!scene->failure().empty()) co_return;
   for (const char* node : {"a100-02", "a100-04"}) scene->fleet().node(node)->set_runtime(false);
-  const Stage::Check are_away = [scene] {
+  const Scene::Check are_away = [scene] {
     const std::size_t away = scene->cluster().unavailable().size();
     return away == 2 ? std::string() : std::to_string(away) + " nodes are NotReady";
   };
   co_await scene->until("two nodes that are NotReady", 5min, are_away);
   scene->reset_peak();
   // They hold the whole budget: nothing starts, and the policy says who holds it.
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->edit("any", time_slicing_profile(4));
   co_await scene->until("the budget to be named as the reason", 5min,
                         scene->condition_is("default", "Progressing", "False", "BudgetExhausted", "a100-02"));
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("no node is touched", 5min, undisturbed);
+  co_await scene->stays("no node is touched", 5min, scene->undisturbed(before));
   if (!scene->failure().empty()) co_return;
   // One comes back: its slot is free, and the others go one by one. The other one stays away.
   scene->fleet().node("a100-02")->set_runtime(true);
   scene->excused = {"a100-04"};
   co_await scene->until_fleet_shows("every node but the one that is away", 60min);
   const std::set<std::string> others{"a100-01", "a100-02", "a100-03", "a100-05"};
-  const Stage::Check others_rolled = [scene, before, others] { return scene->restarts_problem(before, others, false); };
+  const Scene::Check others_rolled = [scene, before, others] { return scene->restarts_problem(before, others, false); };
   co_await scene->until("new pods on every node but the one that is away", 10min, others_rolled);
   scene->require(
       scene->phase_of("default", time_slicing_profile(4)) == "Progressing",
@@ -104,8 +79,7 @@ asio::awaitable<void> not_ready(Scene* scene) {
   scene->excused.clear();
   co_await scene->until_fleet_shows("the last node, too", 20min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, false));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), false));
   co_await scene->until("its record to be complete", 5min,
                         scene->phase_is("default", time_slicing_profile(4), "Completed"));
 }

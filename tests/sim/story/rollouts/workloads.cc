@@ -14,31 +14,18 @@ namespace {
 
 namespace asio = boost::asio;
 
-const k8s::Gvr kBudgets{"policy", "v1", "poddisruptionbudgets"};
-
-json budget_of(const std::string& app, int min_available) {
-  json budget;
-  budget["apiVersion"] = "policy/v1";
-  budget["kind"] = "PodDisruptionBudget";
-  budget["metadata"]["name"] = app;
-  budget["metadata"]["namespace"] = "default";
-  budget["spec"]["minAvailable"] = min_available;
-  budget["spec"]["selector"]["matchLabels"]["app"] = app;
-  return budget;
-}
-
 // A training run on a100-02 is waited for; after idleTimeout its node is given back, and comes again last.
 asio::awaitable<void> wait_for_idle(Scene* scene) {
   co_await scene->use_gpu("a100-02", "training");
   json patient;
   patient["idleTimeout"] = scene->duration(10min);
   co_await scene->tune("default", patient);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   co_await scene->edit("any", mps_profile(6));
   co_await scene->until("the training run to be named", 30min,
                         scene->blocked_by("default", "WaitingForWorkloads", "training"));
-  const Stage::Check given_back = [scene, from] {
+  const Scene::Check given_back = [scene, from] {
     const auto nodes = scene->nodes_that(Happening::uncordoned, from);
     const bool back = std::ranges::find(nodes, "a100-02") != nodes.end();
     return back ? std::string() : "a100-02 has not been uncordoned";
@@ -55,8 +42,7 @@ asio::awaitable<void> wait_for_idle(Scene* scene) {
   co_await scene->remove(kPods, pod);
   co_await scene->until_fleet_shows("the node that was in use, too", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   const auto finished = scene->nodes_that(Happening::finished, from);
   scene->require(!finished.empty() && finished.back() == "a100-02", "a100-02 was not the last one");
 }
@@ -64,8 +50,7 @@ asio::awaitable<void> wait_for_idle(Scene* scene) {
 // A service on a100-03 must not lose its only pod; when its budget allows it, the pod is evicted.
 asio::awaitable<void> refused_eviction(Scene* scene) {
   const k8s::ObjectKey key{"default", "serving"};
-  const json strict = budget_of("serving", 1);
-  co_await scene->put(kBudgets, key, strict);
+  co_await scene->protect("serving", 1);
   co_await scene->use_gpu("a100-03", "serving");
   json evict;
   evict["workloads"] = "Evict";
@@ -73,18 +58,18 @@ asio::awaitable<void> refused_eviction(Scene* scene) {
   evict["evictBarePods"] = true;  // A fake owner would not do: the garbage collector of a real cluster knows better.
   evict["idleTimeout"] = scene->duration(2h);
   co_await scene->tune("default", evict);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   const std::size_t from = scene->journal().size();
   co_await scene->edit("any", mps_profile(8));
   co_await scene->until("the budget's refusal to be named", 60min,
                         scene->blocked_by("default", "PDBRefuses", "serving"));
-  const Stage::Check is_cordoned = [scene, from] {
+  const Scene::Check is_cordoned = [scene, from] {
     const auto cordoned = scene->nodes_that(Happening::cordoned, from);
     const bool ours = std::ranges::find(cordoned, "a100-03") != cordoned.end();
     return ours ? std::string() : std::string("a100-03 was not cordoned");
   };
   co_await scene->until("the service's node to be cordoned", 0s, is_cordoned);
-  const Stage::Check is_kept = [scene, before, key] {
+  const Scene::Check is_kept = [scene, before, key] {
     if (scene->restarts_of("a100-03", before) > 0) return std::string("a100-03 was restarted");
     const JsonPtr pod = scene->cluster().pods.find(key);
     const bool kept = pod != nullptr && !(*pod)["metadata"].contains("deletionTimestamp");
@@ -97,15 +82,13 @@ asio::awaitable<void> refused_eviction(Scene* scene) {
   co_await scene->until("the pod to be evicted", 30min, scene->pod_is_gone("serving"));
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
 }
 
 }  // namespace
 
 asio::awaitable<void> workloads(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(mps_profile(4), as_usual);
+  co_await scene->begin(mps_profile(4));
   scene->reset_peak();
   co_await wait_for_idle(scene);
   co_await refused_eviction(scene);
@@ -136,9 +119,9 @@ asio::awaitable<void> annotate(Scene* scene, const Kept* kept, json value) {
 constexpr const char* kOnNode[] = {"of-the-autoscaler", "of-karpenter", "of-a-person", "of-nobody"};
 
 // The operator evicts no pod of kube-system: it names the pod and waits for it.
-asio::awaitable<void> wait_for_system_pod(Scene* scene, Stage::Check kept) {
+asio::awaitable<void> wait_for_system_pod(Scene* scene, Scene::Check kept) {
   const k8s::ObjectKey key{"kube-system", "of-the-cluster"};
-  const Stage::Check all_kept = [scene, key, kept] {
+  const Scene::Check all_kept = [scene, key, kept] {
     const JsonPtr pod = scene->cluster().pods.find(key);
     const bool stays = pod != nullptr && !(*pod)["metadata"].contains("deletionTimestamp");
     return stays ? kept() : std::string("pod kube-system/of-the-cluster was evicted");
@@ -150,7 +133,7 @@ asio::awaitable<void> wait_for_system_pod(Scene* scene, Stage::Check kept) {
 }
 
 // All pods of the node run, and the node has not been restarted.
-Stage::Check are_kept(Scene* scene, Stage::Seen before) {
+Scene::Check are_kept(Scene* scene, Scene::Seen before) {
   return [=] {
     for (const char* name : kOnNode) {
       const JsonPtr pod = scene->cluster().pods.find({"default", name});
@@ -164,8 +147,7 @@ Stage::Check are_kept(Scene* scene, Stage::Seen before) {
 }  // namespace
 
 asio::awaitable<void> eviction_annotations(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->begin(mps_profile(4), as_usual);
+  co_await scene->begin(mps_profile(4));
   json evict;
   evict["workloads"] = "Evict";
   evict["cordon"] = true;
@@ -179,11 +161,11 @@ asio::awaitable<void> eviction_annotations(Scene* scene) {
   }
   co_await scene->use_gpu(kBusy, "of-nobody");
   co_await scene->use_gpu(kBusy, "of-the-cluster", "kube-system");
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->edit("any", mps_profile(8));
   co_await wait_for_system_pod(scene, are_kept(scene, before));
   for (const Kept& one : kKept) {
-    const Stage::Check kept = are_kept(scene, before);
+    const Scene::Check kept = are_kept(scene, before);
     const std::string annotation = one.key;
     co_await scene->until("annotation " + annotation + " to be named", 60min,
                           scene->blocked_by("default", "WaitingForWorkloads", annotation));
@@ -197,8 +179,7 @@ asio::awaitable<void> eviction_annotations(Scene* scene) {
   }
   co_await scene->until_fleet_shows("every node on the new profile", 60min);
   co_await scene->until_settled(10min);
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   scene->require(scene->beyond(1));
 }
 

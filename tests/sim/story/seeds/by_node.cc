@@ -21,7 +21,7 @@ std::map<std::string, std::string> labels_of_t4(int replicas) {
           {"nvidia.com/gpu.sharing-strategy", "mps"}};
 }
 
-Stage::Check shares(Scene* scene, std::string node, int replicas) {
+Scene::Check shares(Scene* scene, std::string node, int replicas) {
   const std::map<std::string, std::int64_t> gpus{{"nvidia.com/gpu", 4 * replicas}};
   return scene->shows(std::move(node), labels_of_t4(replicas), gpus);
 }
@@ -32,8 +32,7 @@ asio::awaitable<void> fine_grained(Scene* scene) {
   co_await scene->put_profiles("mps-config-fine", profiles);
   co_await scene->put_cluster_policy("mps-config-fine", "");
   co_await scene->until_fleet_shows("GPUs that nobody shares", 10min);
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
 }
 
 }  // namespace
@@ -73,12 +72,11 @@ asio::awaitable<void> mps_by_label_refused(Scene* scene) {
   json spec;
   spec["nodeSelector"]["matchLabels"]["kubernetes.io/hostname"] = "gpu-01";
   spec["profile"]["configMapKey"] = "mps-two";
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->policy("team", spec);
   co_await scene->until("the refusal, with the remedy", 5min,
                         scene->blocked_by("team", "MPSByLabelUnsupported", "default"));
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("nothing is restarted for it", 10min, undisturbed);
+  co_await scene->stays("nothing is restarted for it", 10min, scene->undisturbed(before));
   scene->require(shares(scene, "gpu-01", 1)());
   scene->require(scene->view().label("gpu-01", kConfigLabel).empty(), "gpu-01 was labelled");
 }
@@ -87,8 +85,7 @@ asio::awaitable<void> mig_single_shared(Scene* scene) {
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}, {"slices", time_slicing_profile(3)}};
   co_await scene->label("mig-01", kConfigLabel, "slices");
   co_await scene->install_gpu_operator(profiles, "mps-any");
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
   std::map<std::string, std::string> labels{{"nvidia.com/gpu.product", "NVIDIA-A100-SXM4-40GB-MIG-1g.5gb-SHARED"},
                                             {"nvidia.com/gpu.replicas", "3"},
                                             {"nvidia.com/gpu.sharing-strategy", "time-slicing"},
@@ -96,7 +93,7 @@ asio::awaitable<void> mig_single_shared(Scene* scene) {
   const std::map<std::string, std::int64_t> three{{"nvidia.com/gpu", 7 * 3}};
   co_await scene->until("MIG devices that are shared", 10min, scene->shows("mig-01", labels, three));
   // An edit is rolled there like anywhere else.
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   co_await scene->edit("slices", time_slicing_profile(5));
   labels["nvidia.com/gpu.replicas"] = "5";
   const std::map<std::string, std::int64_t> five{{"nvidia.com/gpu", 7 * 5}};
@@ -110,17 +107,15 @@ asio::awaitable<void> mps_refused_on_mig(Scene* scene) {
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}, {"slices", time_slicing_profile(3)}};
   co_await scene->label("mig-01", kConfigLabel, "slices");
   co_await scene->install_gpu_operator(profiles, "mps-any");
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
-  const Stage::Seen before = scene->seen();
+  co_await scene->install();
+  const Scene::Seen before = scene->seen();
   json spec;
   spec["nodeSelector"]["matchLabels"]["kubernetes.io/hostname"] = "mig-01";
   spec["profile"]["configMapKey"] = "mps-any";
   spec["takeover"] = true;
   co_await scene->policy("mps-everywhere", spec);
   co_await scene->until("the refusal", 5min, scene->blocked_by("mps-everywhere", "MIGEnabled", "mig-01"));
-  const Stage::Check undisturbed = [scene, before] { return scene->disturbed(before); };
-  co_await scene->stays("the MIG node is left alone", 10min, undisturbed);
+  co_await scene->stays("the MIG node is left alone", 10min, scene->undisturbed(before));
   const std::string label = scene->view().label("mig-01", kConfigLabel);
   scene->require(label == "slices", "mig-01 has label '" + label + "'");
   const std::map<std::string, std::string> labels{{"nvidia.com/gpu.sharing-strategy", "time-slicing"}};

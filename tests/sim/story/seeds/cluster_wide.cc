@@ -38,27 +38,24 @@ asio::awaitable<void> until_all_are_shared(Scene* scene) {
 asio::awaitable<void> cluster_wide_default(Scene* scene) {
   co_await scene->put_cluster_policy("", "");
   co_await scene->until_fleet_shows("GPUs that nobody shares", 10min);
-  const OperatorSettings as_usual;
-  co_await scene->start(as_usual);
-  const Stage::Seen before = scene->seen();
+  co_await scene->start();
+  const Scene::Seen before = scene->seen();
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}};
   co_await scene->put_profiles("mps-config-all", profiles);
   co_await scene->point_cluster_policy("mps-config-all", "mps-any");
   co_await until_all_are_shared(scene);
   co_await scene->until_settled(10min);
   // The GPU Operator's own roll is followed, and not doubled.
-  const std::set<std::string> all = scene->all_nodes();
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   scene->require(scene->happened(Happening::started, 0) == 0, "the GPU Operator's own roll was doubled");
 }
 
 // The ConfigMap, and our operator, are there before the GPU Operator is.
 asio::awaitable<void> before_installation(Scene* scene) {
-  const OperatorSettings as_usual;
-  co_await scene->start(as_usual);
+  co_await scene->start();
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}};
   co_await scene->put_profiles("mps-config", profiles);
-  const Stage::Check runs = [scene] {
+  const Scene::Check runs = [scene] {
     const JsonPtr policy = scene->cluster().policies.find({"", "default"});
     return policy != nullptr ? std::string() : std::string("there is no SharingPolicy default");
   };
@@ -78,24 +75,21 @@ asio::awaitable<void> before_installation(Scene* scene) {
 asio::awaitable<void> updated_config_map(Scene* scene) {
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}};
   co_await scene->install_gpu_operator(profiles, "mps-any");
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
   co_await until_all_are_shared(scene);
-  const Stage::Seen before = scene->seen();
+  const Scene::Seen before = scene->seen();
   scene->reset_peak();
   co_await scene->edit("mps-any", mps_profile(2));
-  const std::set<std::string> all = scene->all_nodes();
-  co_await scene->until("every node with 2 replicas", 30min, scene->replicas_are(all, 2));
+  co_await scene->until("every node with 2 replicas", 30min, scene->replicas_are(scene->all_nodes(), 2));
   co_await scene->until_settled(10min);
-  scene->require(scene->restarts_problem(before, all, true));
+  scene->require(scene->restarts_problem(before, scene->all_nodes(), true));
   scene->require(scene->beyond(1));
 }
 
 asio::awaitable<void> verification(Scene* scene) {
   const std::map<std::string, std::string> profiles{{"mps-any", mps_profile(4)}};
   co_await scene->install_gpu_operator(profiles, "mps-any");
-  const OperatorSettings as_usual;
-  co_await scene->install(as_usual);
+  co_await scene->install();
   co_await until_all_are_shared(scene);
   // mps-verification.yaml: five replicas, all running.
   for (int i = 1; i <= 5; ++i) co_await scene->use_gpu("gpu-01", "mps-verification-" + std::to_string(i));

@@ -38,6 +38,8 @@ class OperatorHost final : public OperatorControl {
   // Its network reaches nothing for so long.
   void cut_off(k8s::Duration length);
   [[nodiscard]] Faults& faults();
+  // Given to every process that starts from now on.
+  [[nodiscard]] RuntimeHooks& hooks();
   // Called with each of its requests.
   void set_request_listener(std::function<void(const k8s::HttpRequest&)> listener);
 

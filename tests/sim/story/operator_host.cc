@@ -1,4 +1,4 @@
-#include "tests/sim/soak/operator_host.h"
+#include "tests/sim/story/operator_host.h"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -243,6 +243,10 @@ const OperatorSettings& OperatorHost::settings() const {
 
 std::string OperatorHost::recent_log() const {
   return state_->op.recent_log();
+}
+
+RuntimeHooks& OperatorHost::hooks() {
+  return state_->op.hooks;
 }
 
 std::uint64_t OperatorHost::crashes() const {
