@@ -29,10 +29,9 @@ sim::ApiServerOptions with_collector_delay(Duration delay) {
 SimulatedServer::SimulatedServer(Duration collector_delay)
     : server(sim.io.get_executor(), sim.clock, with_collector_delay(collector_delay)) {}
 
-k8s::HttpResponse SimulatedServer::send(k8s::Method method, const std::string& path, const std::string& body,
-                                        const std::string& type) {
-  const char* usual = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
-  return server.handle(sim::local_request(method, path, body, type.empty() ? usual : type), {});
+k8s::HttpResponse SimulatedServer::send(k8s::Method method, const std::string& path, const std::string& body) {
+  const char* type = method == k8s::Method::patch ? "application/merge-patch+json" : "application/json";
+  return server.handle(sim::local_request(method, path, body, type), {});
 }
 
 void SimulatedServer::post(const std::string& path, const std::string& body) {

@@ -35,9 +35,8 @@ class SimulatedServer : public testing::Test {
            "volumeMounts":[{"name":"plugin-config","mountPath":"/available-configs"}]}],
         "volumes":[{"name":"plugin-config","configMap":{"name":"mps-config"}}]}}}})";
 
-  // A body of a patch is a merge patch unless `type` says otherwise.
-  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body = "",
-                         const std::string& type = "");
+  // The body of a patch is a merge patch.
+  k8s::HttpResponse send(k8s::Method method, const std::string& path, const std::string& body = "");
   void post(const std::string& path, const std::string& body);
   void add_namespace(const std::string& name);
   void merge(const std::string& path, const std::string& body);

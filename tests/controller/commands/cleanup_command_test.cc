@@ -163,7 +163,7 @@ TEST_F(CleanupCommand, ALeaseThatSomebodyElseHasCreatedMeanwhileIsNotDeleted) {
   transport.faults().add(
       {.fault = sim::Fault::latency, .verb = "delete", .resource = "leases", .delay = std::chrono::seconds(3)});
   const std::function<void()> replace = [this] {
-    (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator", "", "");
+    (void)send(k8s::Method::del, std::string(kLeases) + "/gpu-sharing-operator");
     lease_of("other", "2026-01-01T00:00:00.000000Z");
   };
   boost::asio::co_spawn(sim.io, run_once_a_request_is_late(&transport, &sim.clock, replace), boost::asio::detached);

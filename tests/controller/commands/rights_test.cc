@@ -280,8 +280,7 @@ TEST_F(Rights, CheckMissesTheOneOfOurCrdsThatIsGone) {
   EXPECT_THAT(out.str(), HasSubstr("ok      the SharingPolicy/SharingRollout CRDs are installed"));
   out.str("");
   const k8s::HttpResponse gone =
-      send(k8s::Method::del, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sharingrollouts.gpusharing.dev",
-           "", "");
+      send(k8s::Method::del, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/sharingrollouts.gpusharing.dev");
   ASSERT_EQ(gone.status, 200) << gone.body;
   sim.clock.run_for(std::chrono::seconds(5));
   EXPECT_EQ(check(), 1);

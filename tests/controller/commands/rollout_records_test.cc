@@ -117,7 +117,7 @@ TEST_F(RolloutCommand, StartSetsAnotherRetryAndForgetsWhatWasAborted) {
   const std::string first = aborted["metadata"]["uid"];
   EXPECT_EQ(annotations["gpusharing.dev/retried-rollouts"], first);
   EXPECT_EQ(run(Verb::abort, "r"), 2) << "an operator has yet to begin it again";
-  (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r", "", "");
+  (void)send(k8s::Method::del, "/apis/gpusharing.dev/v1alpha1/sharingrollouts/r");
   sim.clock.run_for(std::chrono::seconds(1));
   rollout("r", "Failed", target(), "any", "version: v1\n", "default", "Aborted");
   EXPECT_EQ(run(Verb::abort, "r"), 2) << "it has ended";
@@ -142,7 +142,7 @@ TEST_F(RolloutCommand, AStartReportsFailuresOfWhatNodesShouldRunStill) {
   kept.failures = {failure("v1-6"), failure(present)};
   record(print_head({kept}));
   EXPECT_EQ(run(Verb::start), 0) << err.str();
-  EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "another text stands there now";
+  EXPECT_THAT(out.str(), Not(HasSubstr("v1-6"))) << "the key has another text now";
   EXPECT_THAT(out.str(), HasSubstr(present + " of gpu-operator/mps-config key any, which failed on gpu-1"));
 }
 

@@ -288,9 +288,8 @@ TEST_F(Verify, AnswersOfClientsAndOfTheClusterGiveAVerdict) {
     SCOPED_TRACE(c.name);
     for (const Json& pod : get(kPods)["items"])
       (void)send(k8s::Method::del,
-                 kPods + std::string("/") + pod["metadata"]["name"].get<std::string>() + "?gracePeriodSeconds=0", "",
-                 "");
-    (void)send(k8s::Method::del, "/api/v1/namespaces/team/events/refused", "", "");
+                 kPods + std::string("/") + pod["metadata"]["name"].get<std::string>() + "?gracePeriodSeconds=0");
+    (void)send(k8s::Method::del, "/api/v1/namespaces/team/events/refused");
     cluster.behaviour = c.behaviour;
     cluster.deletions.clear();
     EXPECT_EQ(verify(), c.status) << out.str() << err.str();

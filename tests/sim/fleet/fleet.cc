@@ -55,7 +55,6 @@ struct Fleet::Parts {
         dra_driver(site),
         scheduler(site),
         autoscaler(site, std::move(cloud)),
-        nos_partitioner(site),
         tasks(site->clock),
         stop(site->clock->make_signal()) {}
 
@@ -85,9 +84,8 @@ struct Fleet::Parts {
   DraDriver dra_driver;
   Scheduler scheduler;
   ClusterAutoscaler autoscaler;
-  NosPartitioner nos_partitioner;
-  const std::vector<Actor*> actors{&nfd,        &daemonsets, &gpu_operator, &driver_upgrader, &mig_manager,
-                                   &dra_driver, &scheduler,  &autoscaler,   &nos_partitioner};
+  const std::vector<Actor*> actors{&nfd,         &daemonsets, &gpu_operator, &driver_upgrader,
+                                   &mig_manager, &dra_driver, &scheduler,    &autoscaler};
   std::vector<std::unique_ptr<k8s::Watcher>> watchers;
   Tasks tasks;
   std::unique_ptr<k8s::Signal> stop;
@@ -229,10 +227,6 @@ Scheduler& Fleet::scheduler() {
 
 ClusterAutoscaler& Fleet::autoscaler() {
   return parts_->autoscaler;
-}
-
-NosPartitioner& Fleet::nos_partitioner() {
-  return parts_->nos_partitioner;
 }
 
 std::map<std::string, std::size_t> Fleet::pods_run(const std::string& daemonset) const {

@@ -68,7 +68,6 @@ class Fleet {
   [[nodiscard]] DraDriver& dra_driver();
   [[nodiscard]] Scheduler& scheduler();
   [[nodiscard]] ClusterAutoscaler& autoscaler();
-  [[nodiscard]] NosPartitioner& nos_partitioner();
   // How many pods of a DaemonSet each node has run, by node; nodes without any are left out.
   [[nodiscard]] std::map<std::string, std::size_t> pods_run(const std::string& daemonset) const;
 

@@ -12,8 +12,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kLease = "gpu-partitioner.nebuly.com";
-
 json daemonset(const std::string& ns, const std::string& name, json spec) {
   spec["nodeSelector"][kPartitioningLabel] = "mps";
   spec["tolerations"] = gpu_tolerations();
@@ -75,28 +73,6 @@ std::string nos_document(const SliceCounts& slices) {
     }
   }
   return text + (entries.empty() ? " []\n" : "\n" + entries);
-}
-
-void NosPartitioner::start(const std::string& ns) {
-  running_ = std::make_shared<int>();
-  const std::string now = k8s::format_micro_time(site_->clock->now());
-  const json lease{{"apiVersion", "coordination.k8s.io/v1"},
-                   {"kind", "Lease"},
-                   {"metadata", {{"name", kLease}, {"namespace", ns}}},
-                   {"spec",
-                    {{"holderIdentity", "nos-gpu-partitioner-0"},
-                     {"leaseDurationSeconds", 15},
-                     {"acquireTime", now},
-                     {"renewTime", now},
-                     {"leaseTransitions", 0}}}};
-  outbox_.push({.verb = Write::Verb::create, .gvr = kLeases, .key = {ns, kLease}, .body = lease.dump()});
-  site_->after(std::chrono::seconds(2), running_, [this, ns] { renew(ns); });
-}
-
-void NosPartitioner::renew(const std::string& ns) {
-  const json renewal{{"spec", {{"renewTime", k8s::format_micro_time(site_->clock->now())}}}};
-  outbox_.push({.gvr = kLeases, .key = {ns, kLease}, .body = renewal.dump()});
-  site_->after(std::chrono::seconds(2), running_, [this, ns] { renew(ns); });
 }
 
 }  // namespace gso::sim

@@ -1,9 +1,8 @@
 // nos on a cluster, as an administrator installs it: the ConfigMap, Nebuly's fork of the device plugin and the
-// gpu-agent for nodes with the label; and the Lease of its gpu-partitioner.
+// gpu-agent for nodes with the label.
 #pragma once
 
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,19 +32,5 @@ inline constexpr const char* kAgentSet = "gpu-agent";
 [[nodiscard]] NodeSpec nos_node(const std::string& name, const std::vector<Gpu>& gpus, bool labelled = true);
 // The document of the fork's format, as nos writes it.
 [[nodiscard]] std::string nos_document(const SliceCounts& slices);
-
-// gpu-partitioner holds its Lease, and renews it every two seconds, from start() to halt().
-class NosPartitioner : public Actor {
- public:
-  using Actor::Actor;
-
-  void start(const std::string& ns);
-  void halt() { running_.reset(); }
-
- private:
-  void renew(const std::string& ns);
-
-  std::shared_ptr<int> running_;
-};
 
 }  // namespace gso::sim
