@@ -149,6 +149,7 @@ TEST(SupportTable, IsWhatThePlannerAndPreflightAnswer) {
   const auto page = testing::source_dir() / "docs/compatibility.md";
   constexpr std::string_view kBegin = "<!-- support table: begin -->\n";
   std::string text = testing::read_file(page);
+  ASSERT_NE(text.find(kBegin), std::string::npos);
   const std::size_t first = text.find(kBegin) + kBegin.size();
   const std::size_t to = text.find("<!-- support table: end -->");
   ASSERT_NE(to, std::string::npos);
