@@ -5,20 +5,16 @@ import re
 import subprocess
 
 PRODUCT = ("reconcilers/", "controller/", "k8sclient/")
+# Name, text, and the text that replaces it.
+SWAPS = [("or_for_and", " && ", " || "), ("and_for_or", " || ", " && "), ("one_too_many", " < ", " <= "), ("one_too_few", " <= ", " < "),
+         ("above_for_from", " >= ", " > "), ("from_for_above", " > ", " >= "), ("unequal_for_equal", " == ", " != "),
+         ("equal_for_unequal", " != ", " == "), ("more_for_less", " - ", " + ")]
 # (name, what is replaced in a line, by what). Each fits a line at its first place that is in no string and no comment.
 RULES = [
     ("negated", re.compile(r"\bif \((?!const |auto |k8s::|std::)(.+)\)( \{| return\b.*;| continue;| break;)?$"), r"if (!(\1))\2"),
-    ("or_for_and", re.compile(r" && "), " || "),
-    ("and_for_or", re.compile(r" \|\| "), " && "),
-    ("one_too_many", re.compile(r" < "), " <= "),
-    ("one_too_few", re.compile(r" <= "), " < "),
-    ("above_for_from", re.compile(r" >= "), " > "),
-    ("from_for_above", re.compile(r" > "), " >= "),
-    ("unequal_for_equal", re.compile(r" == "), " != "),
-    ("equal_for_unequal", re.compile(r" != "), " == "),
+    *[(name, re.compile(re.escape(text)), other) for name, text, other in SWAPS],
     ("false_for_true", re.compile(r"\btrue\b"), "false"),
     ("true_for_false", re.compile(r"\bfalse\b"), "true"),
-    ("more_for_less", re.compile(r" - "), " + "),
     ("dropped", re.compile(r"^ +(?!return\b|co_return\b|using\b|const\b|auto\b|throw\b|break\b|continue\b)[a-z]\w*(?:(?:\.|->|::)\w+)*\(.*\);$"), ";"),
 ]
 LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|//.*$')
