@@ -170,16 +170,16 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
 
 }  // namespace
 
-int audit_view(ClusterView& view, const PlannerSettings& given, k8s::WallTime now, OutputForm form, std::ostream& out) {
+int audit_view(ClusterView& view, const PlannerSettings& given, OutputForm form, std::ostream& out) {
   FleetIndex index;
   PlannerSettings settings = settings_of_operator(view.world, given);
-  const bool assumed = assume_baseline(view.world, index, settings, now);
+  const bool assumed = assume_baseline(view.world, index, settings, view.now);
   if (assumed) {
     // No operator has ever run here: nothing writes what only the operator would write.
     settings.label_mode = PlannerSettings::LabelMode::verify;
     index.note_everything_changed();
   }
-  const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
+  const Snapshot snapshot{view.world, view.now, kNoTimers, view.consumers, settings};
   // A Lease that does not exist proves nothing where the operator's record could not be read: it is in another
   // namespace.
   const bool stopped = view.presence.none && (view.presence.none->was_running || !record_unread(view.world, settings));
@@ -209,7 +209,7 @@ asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, Audit
   const k8s::ObjectKey lease{settings.operator_namespace, audit.lease_name};
   view.presence = co_await find_operator(client, clock, lease, &view.incomplete);
   note_record_elsewhere(view.presence.none, settings, &view.world, &view.incomplete);
-  co_return audit_view(view, settings, clock->now(), audit.form, *out);
+  co_return audit_view(view, settings, audit.form, *out);
 }
 
 namespace {
@@ -218,13 +218,12 @@ int run_audit(const AuditOptions& audit, const Options& options, std::istream& i
               std::ostream& err) {
   const PlannerSettings settings = options.planner_settings();
   if (!audit.files.empty()) {
-    const k8s::WallTime now = present();
     const k8s::Result<std::vector<ManifestFile>> files = read_files(audit.files, in);
     if (!files) return refuse(err, kAuditCommand, files.error().message);
-    k8s::Result<ClusterView> view = view_of(*files, now, settings);
+    k8s::Result<ClusterView> view = view_of(*files, present(), settings);
     if (!view) return refuse_manifests(err, kAuditCommand, view.error());
     view->presence.none = no_operator_among(view->leases, {settings.operator_namespace, options.lease_name});
-    return audit_view(*view, settings, now, audit.form, out);
+    return audit_view(*view, settings, audit.form, out);
   }
   return run_on_cluster("audit", options, err, [&](k8s::Reader* client, k8s::Clock* clock) {
     return audit_cluster(client, clock, {.form = audit.form, .lease_name = options.lease_name}, settings, &out, &err);

@@ -145,8 +145,7 @@ boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock
                                           PlannerSettings settings, std::ostream* out, std::ostream* err);
 
 // Of what has been read. `view` gets a record where it has none.
-[[nodiscard]] int audit_view(ClusterView& view, const PlannerSettings& settings, k8s::WallTime now, OutputForm form,
-                             std::ostream& out);
+[[nodiscard]] int audit_view(ClusterView& view, const PlannerSettings& settings, OutputForm form, std::ostream& out);
 
 // --- `cleanup`: removes what the operator added to Nodes and policies before it is uninstalled. Uninstalling the
 // chart runs it.

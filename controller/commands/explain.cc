@@ -201,7 +201,6 @@ struct Question {
   std::string pod_json{};
   OutputForm form = OutputForm::text;
   PlannerSettings settings;
-  k8s::WallTime now{};
 };
 
 std::string no_such_node(const World& world, const std::string& name) {
@@ -237,8 +236,8 @@ Command behind_an_operator(const ClusterView& view, bool recorded, const Command
 int answer(Question question, ClusterView& view, std::ostream& out, std::ostream& err) {
   question.settings = settings_of_operator(view.world, question.settings);
   FleetIndex index;
-  const bool assumed = assume_baseline(view.world, index, question.settings, question.now);
-  const Snapshot snapshot{view.world, question.now, kNoTimers, view.consumers, question.settings};
+  const bool assumed = assume_baseline(view.world, index, question.settings, view.now);
+  const Snapshot snapshot{view.world, view.now, kNoTimers, view.consumers, question.settings};
   if (question.target.pod) {
     const k8s::Result<PodExplanation> pod = explain_pod(snapshot, index, question.pod_json);
     if (!pod) return refuse(err, kExplainCommand, pod.error().message);
@@ -357,7 +356,6 @@ asio::awaitable<int> explain_on_cluster(k8s::Reader* client, k8s::Clock* clock, 
   }
   if (!read) co_return refuse(*err, kExplainCommand, read.error().message);
   note_record_elsewhere(view.presence.none, question.settings, &view.world, &view.incomplete);
-  question.now = clock->now();
   co_return answer(question, view, *out, *err);
 }
 
@@ -384,12 +382,11 @@ int run_explain(const ExplainOptions& explain, const Options& options, std::istr
       const bool words = explain.what.size() > 1;
       return usage(target.error().message + (words ? "; each file needs an -f of its own" : ""));
     }
-    Question question{
-        .target = *target, .form = explain.form, .settings = options.planner_settings(), .now = present()};
+    Question question{.target = *target, .form = explain.form, .settings = options.planner_settings()};
     question.settings.kai.explain_all = true;
     const k8s::Result<std::vector<ManifestFile>> files = read_files(explain.files, in);
     if (!files) return usage(files.error().message);
-    k8s::Result<ClusterView> view = view_of(*files, question.now, question.settings);
+    k8s::Result<ClusterView> view = view_of(*files, present(), question.settings);
     if (!view) return refuse_manifests(err, kExplainCommand, view.error());
     view->presence.none = no_operator_among(view->leases, {question.settings.operator_namespace, options.lease_name});
     if (target->pod) question.pod_json = pod_in(*files, target->key);

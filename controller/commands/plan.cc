@@ -145,6 +145,7 @@ int plan_files(const PlanOptions& options, WallTime now, std::istream& in, std::
 boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock, PlanOptions options, std::ostream* out,
                                          std::ostream* err) {
   ClusterView view;
+  view.now = k8s::parse_rfc3339(options.now).value_or(WallTime());
   const k8s::Result<void> read = co_await read_cluster(client, clock, options.settings, &view);
   if (!read) co_return refuse(*err, kPlanCommand, read.error().message);
   const k8s::ObjectKey lease{options.settings.operator_namespace, options.lease_name};
@@ -152,8 +153,7 @@ boost::asio::awaitable<int> plan_cluster(k8s::Reader* client, k8s::Clock* clock,
   note_record_elsewhere(view.presence.none, options.settings, &view.world, &view.incomplete);
   if (view.presence.none) print_line(*err, "{}", view.presence.none->text());
   for (const std::string& missing : view.incomplete) print_line(*err, "incomplete: {}", missing);
-  const WallTime now = k8s::parse_rfc3339(options.now).value_or(clock->now());
-  const int code = show_plan(view, options, now, *out);
+  const int code = show_plan(view, options, view.now, *out);
   const std::string unknown = coverage_gap(view.world, options.settings);
   if (unknown.empty()) co_return code;
   print_line(*err, "{}", unknown);

@@ -234,25 +234,24 @@ void add_findings(Bundle& bundle, ClusterView& view, const PlannerSettings& sett
     const std::string text = rollout_status_text(view, settings, clock, json);
     if (!text.empty()) bundle.archive.add(json ? "rollout-status.json" : "rollout-status.txt", redacted(text));
   }
-  const k8s::WallTime now = clock->now();
   FleetIndex index;
   index.refresh(view.world, settings);
-  const Snapshot snapshot{view.world, now, kNoTimers, view.consumers, settings};
+  const Snapshot snapshot{view.world, view.now, kNoTimers, view.consumers, settings};
   bundle.archive.add("plan.txt", redacted(planned_actions(snapshot, index)));
   // A fleet without a record is described as if it had one, as these commands do it.
   World world = view.world;
   FleetIndex described;
-  const bool assumed = assume_baseline(world, described, settings, now);
+  const bool assumed = assume_baseline(world, described, settings, view.now);
   std::ostringstream status;
-  FleetLook look{world, described, settings, now, view.incomplete};
+  FleetLook look{world, described, settings, view.now, view.incomplete};
   look.presence.running = view.presence.running;
   look.assumed = assumed;
   (void)print_status(look, {.form = OutputForm::wide}, status);
   bundle.archive.add("status.txt", redacted(status.str()));
-  const Snapshot explained{world, now, kNoTimers, view.consumers, settings};
+  const Snapshot explained{world, view.now, kNoTimers, view.consumers, settings};
   bundle.archive.add("explain.txt", redacted(explanations(explained, described)));
   std::ostringstream audit;
-  (void)audit_view(view, settings, now, OutputForm::text, audit);
+  (void)audit_view(view, settings, OutputForm::text, audit);
   bundle.archive.add("audit.txt", redacted(audit.str()));
 }
 

@@ -154,10 +154,10 @@ asio::awaitable<k8s::Result<void>> read_kai(Look look, KaiSettings settings, Kai
   co_return co_await read_binder(look, settings, kai);
 }
 
-KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings, WallTime now) {
+KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings) {
   FleetIndex index;
   const Timers timers;
-  const Snapshot snapshot{view.world, now, timers, view.consumers, settings};
+  const Snapshot snapshot{view.world, view.now, timers, view.consumers, settings};
   ReconcilerFilter filter;
   filter.synced = everything_synced;
   return plan_all(snapshot, index, filter).kai_wanted;
@@ -190,12 +190,12 @@ asio::awaitable<void> look_up(k8s::Reader* client, k8s::Clock* clock, PlannerSet
   parts.wake = [](k8s::Duration) {};
   LookupQueue lookups(std::move(parts));
   for (int round = 0; round < kMostRounds; ++round) {
-    const KaiWants wants = wants_of(*view, settings, clock->now());
+    const KaiWants wants = wants_of(*view, settings);
     if (wants.empty()) break;
     lookups.want(wants);
     const k8s::MonoTime deadline = clock->monotonic() + kPatience;
     const bool ended = co_await tasks.join_until(deadline);
-    count_as_one_look(view->world.kai.lookups, clock->now());
+    count_as_one_look(view->world.kai.lookups, view->now);
     if (!ended) break;
   }
   lookups.stop();
@@ -453,6 +453,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
   const std::string scaling = view_kai(kai, settings.kai).scaling;
   const std::vector<std::string> partitioned = partitioned_nodes(view->world);
   const k8s::Result<void> listed = co_await list_pods(client, scaling, partitioned, &pods);
+  if (view->now == k8s::WallTime()) view->now = clock->now();
   if (!listed) {
     kai.incomplete = listed.error().message;
     kai.use_known = false;
@@ -461,7 +462,7 @@ asio::awaitable<k8s::Result<void>> read_cluster(k8s::Reader* client, k8s::Clock*
   }
   view->unstarted = pods.take_unstarted();
   ClaimsOfPods claims = pods.take_claims();
-  pods.place(view->world, view->consumers, clock->now());
+  pods.place(view->world, view->consumers, view->now);
   const std::string unread = co_await leave_out_other_claims(client, &view->world, std::move(claims), &view->consumers);
   if (!unread.empty()) append_unique(view->incomplete, unread);
   co_await look_up(client, clock, settings, view);

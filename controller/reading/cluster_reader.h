@@ -33,6 +33,7 @@ boost::asio::awaitable<k8s::Result<void>> read_world(k8s::Reader* client, Planne
 
 // The whole cluster: a World with KAI's objects and look-ups, and who uses the GPUs of each node.
 struct ClusterView {
+  k8s::WallTime now{};  // All of it counts as read then. Who plans for another time sets it before the look.
   World world;
   std::map<std::string, NodeConsumers> consumers;
   UnstartedPods unstarted{};

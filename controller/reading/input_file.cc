@@ -160,6 +160,7 @@ k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::Wa
   }
   if (ignored != nullptr) *ignored = std::move(loaded->ignored);
   ClusterView view;
+  view.now = now;
   view.world = std::move(loaded->world);
   view.consumers = std::move(loaded->consumers);
   view.unstarted = std::move(loaded->unstarted);

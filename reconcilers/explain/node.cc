@@ -260,6 +260,9 @@ void add_choices(ReadingPass& pass, const Node& node, const NodeAssessment* a, N
   if (a == nullptr) return;
   Cure choices = pod_choices(pass, node, *a);
   out.options = std::move(choices.options);
+  // The headline names the pods then, and the choices are all that can be done.
+  const auto is_said = [](const Finding& f) { return f.why.code == kWaitingForWorkloads; };
+  if (!out.options.empty()) std::erase_if(out.findings, is_said);
   const bool pends = a->phase == Phase::pending;
   const bool watches = out.next.does == Command::Does::watches;
   if (!watches && !(pends && out.next.does == Command::Does::retries)) return;
