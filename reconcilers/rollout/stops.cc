@@ -272,6 +272,15 @@ std::string gone_crds_text(const Pass& pass) {
           : "");
 }
 
+void find_unreadable_forgetting(Pass& pass) {
+  const std::string& text = pass.index.stored.forget_text();
+  if (text.empty() || k8s::parse_rfc3339(text)) return;
+  pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), "ForgetPoliciesUnreadable",
+               fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
+                           "forgotten. Set it again: {}",
+                           kForgetPoliciesAnnotation, shown_value(text), forget_policies_command(pass.s.settings)));
+}
+
 }  // namespace
 
 std::string forget_policies_command(const PlannerSettings& settings) {
@@ -285,15 +294,6 @@ void report_gone_policy(Pass& pass, const std::string& name) {
 
 void report_gone_crds(Pass& pass) {
   pass.event(config_map_ref(state_key(pass.s.settings)), true, kCrdsGone, "Hold", gone_crds_text(pass));
-}
-
-void find_unreadable_forgetting(Pass& pass) {
-  const std::string& text = pass.index.stored.forget_text();
-  if (text.empty() || k8s::parse_rfc3339(text)) return;
-  pass.finding(Severity::warning, config_map_ref(state_key(pass.s.settings)), "ForgetPoliciesUnreadable",
-               fmt::format("annotation {} is \"{}\", which is not a time as in 2026-01-02T03:04:05Z: no stop is "
-                           "forgotten. Set it again: {}",
-                           kForgetPoliciesAnnotation, shown_value(text), forget_policies_command(pass.s.settings)));
 }
 
 void find_held_policies(Pass& pass) {
