@@ -243,7 +243,7 @@ tier_nightly() {
   # Hours: without ctest, which would end it.
   run_soak --from "$(($(date +%s) * 1000))" --minutes 120
   GSO_COMBINATIONS=full GSO_SOURCE_DIR=$PWD suite combinations "build/$PRESET/tests/reconcilers/combination_tests" --gtest_brief=1
-  suite mutate ./dev mutate --sample 60
+  suite mutate ./dev mutate
   build release benches
   suite bench-limits bench/run.sh --limits
   PRESET=asan

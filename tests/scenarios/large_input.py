@@ -2,11 +2,10 @@
 
 Time is that of the processor, so that a busy machine looks like an idle one. `./dev bench input` has the figures.
 """
-import os
 import resource
 import subprocess
 
-from cluster.program import binary
+from cluster.program import ENVIRONMENT, binary
 from scenario import expect_that, scenario
 
 TIMES = 8
@@ -18,7 +17,7 @@ SHORTEST = 0.02  # Seconds: of shorter runs the start of the program is most.
 def cpu_seconds(arguments, text):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([binary()] + arguments, input=text, capture_output=True, text=True, timeout=300,
-                          env={"PATH": os.environ.get("PATH", "")})
+                          env=ENVIRONMENT)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     expect_that(done.returncode in (0, 1), "an answer", done.stderr[:500])
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -23,6 +23,7 @@ from served_cluster import CLUSTER_WIDE, VERSIONS, Server, World, edited, merge
 
 import scenario  # Of tests/scenarios, which served_cluster finds.
 from cluster.actions import apply
+from cluster.program import ENVIRONMENT
 from cluster.times import moment, seconds, stamp
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -201,7 +202,7 @@ class Case:
         (self.folder / "gpu-sharing-operator").unlink(missing_ok=True)
         (self.folder / "gpu-sharing-operator").symlink_to(PROGRAM)
         (self.folder / "cluster.yaml").write_text(json.dumps(self.world.manifests()), encoding="utf-8")
-        environment = {"PATH": f"{self.folder}:{os.environ['PATH']}", "KUBECONFIG": str(self.folder / "kubeconfig")}
+        environment = {**ENVIRONMENT, "PATH": f"{self.folder}:{os.environ['PATH']}", "KUBECONFIG": str(self.folder / "kubeconfig")}
         with Server(self.world, self.forbidden) as server:
             (self.folder / "kubeconfig").write_text(server.kubeconfig(), encoding="utf-8")
             done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
