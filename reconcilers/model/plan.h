@@ -171,7 +171,7 @@ struct Plan {
   void drop_repeated_findings();
 };
 
-// Stable printers. print() is one line for logs and golden files; to_json() is the `plan -o json` form (design: command
+// Stable printers. print() is one line for logs and tests; to_json() is the `plan -o json` form (design: command
 // line).
 [[nodiscard]] std::string print(const PlannedAction& action);
 [[nodiscard]] std::string print(const Finding& finding);

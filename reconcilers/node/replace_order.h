@@ -1,6 +1,6 @@
 // What the difference between two profiles needs on one node: which pods are deleted, in which order, what to wait for
-// in between, and whether running clients break. One table; its golden copy is
-// tests/reconcilers/golden/replace_order.md.
+// in between, and whether running clients break. One table; its printed form is
+// tests/reconcilers/node/replace_order.md.
 #pragma once
 
 #include <cstdint>

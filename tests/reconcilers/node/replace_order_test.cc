@@ -1,4 +1,4 @@
-// The order of restarts within a node, by the difference between two profiles. The table is golden/replace_order.md.
+// The order of restarts within a node, by the difference between two profiles. The table is replace_order.md.
 // Where it comes from: what the device plugin's components read of a profile, and when their pods exist (api/config/v1,
 // cmd/mps-control-daemon and the charts of the device plugin v0.20.0).
 #include "reconcilers/node/replace_order.h"
@@ -107,7 +107,7 @@ TEST(ReplaceOrder, IsTheTableForEveryTransition) {
   }
   EXPECT_EQ(met.size(), 6U) << "a transition that no edit leads to";
   const char* root = std::getenv("GSO_SOURCE_DIR");
-  const std::string golden = std::string(root ? root : ".") + "/tests/reconcilers/golden/replace_order.md";
+  const std::string golden = std::string(root ? root : ".") + "/tests/reconcilers/node/replace_order.md";
   if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) std::ofstream(golden) << table;
   std::ifstream in(golden);
   std::stringstream expected;
