@@ -59,5 +59,5 @@ def entries(root, base):
             if rule != "dropped" or begins:
                 out.append({"name": "%s_%s_%d" % (rule, path.replace("/", "_").removesuffix(".cc"), number), "file": path,
                             "line": number, "before": lines[number - 1], "after": wrong, "seen": "line %d is: %s" % (number, wrong.strip()),
-                            "suite": "planner", "source": "by_rule.py"})
+                            "source": "by_rule.py"})
     return out

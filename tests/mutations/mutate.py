@@ -46,7 +46,7 @@ TREE = os.path.join(ROOT, "build", "mutate", "tree")
 BUILD = os.path.join(TREE, "build", "debug")
 FIELDS = {"name", "promise", "file", "before", "after", "seen"}
 # Tests that have no code of the product in them, that judge texts, or that only repeat others with more seeds.
-OF_NO_CODE = re.compile("live_keys|soak_seeds_1|mps_daemon_gpu|sim_apiserver|kubectl")
+OF_NO_CODE = re.compile("live_keys|documented|soak_seeds_1|mps_daemon_gpu|sim_apiserver|kubectl")
 MOST_SCENARIOS = 12
 # A suite hangs that computes so many times as long as without a mistake, or waits so long: seconds of the processor and of the clock.
 TIMES_AS_LONG, LONGEST_WAITING = 4, 1200
@@ -168,7 +168,7 @@ def build_all(chosen):
 # --- Suites.
 
 class Suite:
-    """A test of ctest with the label unit, quick or sim, or the scenarios."""
+    """A test of ctest with the label unit or sim, or the scenarios."""
 
     def __init__(self, name, command, environment, is_simulated=False):
         self.name, self.command, self.environment, self.is_simulated = name, command, environment, is_simulated

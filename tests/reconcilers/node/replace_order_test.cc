@@ -11,9 +11,9 @@
 #include <fstream>
 #include <memory>
 #include <set>
-#include <sstream>
 
 #include "reconcilers/node/assess.h"
+#include "tests/reconcilers/source_files.h"
 
 namespace gso::replace_order_test {
 namespace {
@@ -106,13 +106,9 @@ TEST(ReplaceOrder, IsTheTableForEveryTransition) {
     table += row(from, to, transition);
   }
   EXPECT_EQ(met.size(), 6U) << "a transition that no edit leads to";
-  const char* root = std::getenv("GSO_SOURCE_DIR");
-  const std::string golden = std::string(root ? root : ".") + "/tests/reconcilers/node/replace_order.md";
+  const auto golden = testing::source_dir() / "tests/reconcilers/node/replace_order.md";
   if (std::getenv("GSO_UPDATE_GOLDEN") != nullptr) std::ofstream(golden) << table;
-  std::ifstream in(golden);
-  std::stringstream expected;
-  expected << in.rdbuf();
-  EXPECT_EQ(table, expected.str()) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
+  EXPECT_EQ(table, testing::read_file(golden)) << "GSO_UPDATE_GOLDEN=1 takes this as the new answer";
 }
 
 // A node whose loaded text is not known is compared by what it shows: plugin and GFD are replaced in any case, and an
