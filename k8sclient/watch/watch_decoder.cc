@@ -12,7 +12,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/json_access.h"
@@ -201,10 +200,11 @@ void WatchDecoder::feed(std::string_view chunk) {
   buffer_.erase(0, begin_);
   scanned_ -= begin_;
   begin_ = 0;
-  // Grown by doubling, a large line would be in memory twice for a moment. What is reserved and not written costs none.
+  // Grown later, a large line would be in memory twice for a moment. What is reserved and not written costs none; a
+  // chunk is shorter than the longest line (CurlTransportOptions::max_unread_stream_bytes).
   const std::size_t needed = buffer_.size() + chunk.size() + kJsonPadding;
-  const std::size_t most = max_line_ + chunk.size() + kJsonPadding;
-  if (needed > buffer_.capacity()) buffer_.reserve(needed > kLargeBuffer ? std::max(needed, most) : needed);
+  if (needed > buffer_.capacity())
+    buffer_.reserve(needed > kLargeBuffer ? std::max(needed, 2 * max_line_ + kJsonPadding) : needed);
   buffer_.append(chunk);
 }
 

@@ -54,6 +54,8 @@ class WatchDecoder {
   [[nodiscard]] std::optional<Result<WatchEvent>> next();
   // Bytes held of an incomplete line, dropped when the stream ended.
   [[nodiscard]] std::size_t pending() const { return buffer_.size() - begin_; }
+  // Bytes that can be held without moving what is.
+  [[nodiscard]] std::size_t room() const { return buffer_.capacity(); }
 
  private:
   // A line until its end has come. Only its beginning was read.

@@ -153,6 +153,17 @@ TEST(WatchDecoders, take_an_object_of_one_and_a_half_mebibytes) {
   EXPECT_TRUE(decoder.next()->has_value());
 }
 
+TEST(WatchDecoders, hold_a_large_line_once_however_its_chunks_grow) {
+  WatchDecoder decoder;
+  decoder.feed(R"({"type":"ADDED","object":{"pad":")" + std::string(1200 * 1024, 'x'));
+  EXPECT_FALSE(decoder.next());
+  const std::size_t room = decoder.room();
+  decoder.feed(std::string(WatchDecoder::kDefaultMaxLine - decoder.pending(), 'x'));
+  EXPECT_FALSE(decoder.next());
+  decoder.feed(std::string(8 * 1024 * 1024, 'x'));
+  EXPECT_EQ(decoder.room(), room);
+}
+
 TEST(ObjectKeysInJson, are_read_without_the_rest) {
   const auto key = [](std::string json) {
     json.reserve(json.size() + kJsonPadding);
