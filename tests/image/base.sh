@@ -27,15 +27,24 @@ if [[ ! -f $storage/driver ]]; then
   exec 9>"$cache/lock"
   flock 9
 fi
+# Everything of the folder $1, with what buildah mounted in it and left there.
+forget() {
+  local mounted
+  mounted=$(awk -v below="$1/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | sort -r)
+  [[ -z $mounted ]] || xargs umount <<<"$mounted"
+  rm -rf "$1"
+}
 engine() { buildah --root "$storage" --runroot "$storage/run" --storage-driver "$driver" "$@"; }
 if [[ ! -f $storage/driver ]]; then
-  find "$cache" -mindepth 1 -maxdepth 1 -not -name lock -not -name log -exec rm -rf {} +
+  for old in "$cache"/*; do
+    [[ $old == */lock || $old == */log ]] || forget "$old"
+  done
   # Standard input has the sources.
   mmdebstrap --variant=apt --format=tar --include=python3,binutils --skip=cleanup/apt/lists "$release" "$cache/part" - \
     <<<"$mirrors" >"$cache/log" 2>&1 || { tail -n 5 "$cache/log" >&2; skip "mmdebstrap failed, its output is $cache/log"; }
   # The driver that copies nothing, where the file system of the cache can have it.
   driver=overlay
-  engine info >/dev/null 2>&1 || { rm -rf "$storage"; driver=vfs; }
+  why=$(engine info 2>&1 >/dev/null) || { echo "base.sh: buildah copies layers here: $why" >&2; forget "$storage"; driver=vfs; }
   container=$(engine from scratch)
   engine add --quiet "$container" "$cache/part" / >/dev/null
   engine commit --quiet --rm "$container" "localhost/gpu-sharing-operator-build-base:$key" >/dev/null
