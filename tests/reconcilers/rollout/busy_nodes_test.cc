@@ -77,6 +77,23 @@ TEST(BusyNodes, StartAlthoughMoreNodesAreDeferredThanCanBeLookedAt) {
   EXPECT_TRUE(fleet->node("n00151").unschedulable);
 }
 
+// Such a node needs no slot, so that it starts before others.
+TEST(BusyNodes, ADeferredNodeThatServesNothingIsNotCordonedAgainForThePodsThatAreLeft) {
+  const auto fleet = fleet_of(3, "maxUnavailable: 2, canary: {nodesPerGroup: 0}");
+  fleet->use("n01", "job", "nvidia.com/gpu", 1);
+  defer(*fleet, "n01");
+  fleet->break_device("n01", 2);
+  fleet->edit("any", "mps-8");
+  for (int second = 0; second < 300; ++second) {
+    fleet->tick();
+    ASSERT_FALSE(fleet->node("n01").unschedulable) << second;
+  }
+  EXPECT_EQ(fleet->annotation_of("n01", kChangeAnnotation), "");
+  fleet->consumers["n01"].pods.clear();
+  tick(*fleet, 180);
+  EXPECT_NE(fleet->annotation_of("n01", kChangeAnnotation), "") << "it is idle";
+}
+
 // Anybody who may create pods can make the pods of one node more than can be kept, or unreadable; and a list can fail.
 TEST(BusyNodes, WhoseWorkloadsAreUnknownKeepNoOtherNodeWaitingAndAreNamed) {
   const struct {
