@@ -105,7 +105,7 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
       continue;
     }
     // A node between two selectors, or whose policy is created again, returns: the operator must still own the label.
-    if (!pass.held_for({Timer::leaving, name, std::string(a.label_by.view())}, kReleaseGrace)) continue;
+    if (!pass.held_for({Timer::leaving, name, a.label_by}, kReleaseGrace)) continue;
     add_to(patch, release_label(node, label));
     pass.add(std::move(patch), "Released",
              "the node has left its policy: the label stays, but the operator no longer owns it", false, name);

@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 
 #include "controller/config/options.h"

@@ -4,7 +4,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <compare>
-#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>

@@ -2,9 +2,6 @@
 // relative to now, so that a jump of the wall clock shortens no soak.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "k8sclient/clock.h"
 #include "reconcilers/model/plan.h"
 

@@ -10,7 +10,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "controller/serving/http_message.h"
 #include "controller/serving/metrics.h"

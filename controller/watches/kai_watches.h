@@ -8,7 +8,6 @@
 #pragma once
 
 #include <compare>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <compare>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // Exec credential plugins: a program that prints an ExecCredential (client.authentication.k8s.io/v1 and v1beta1).
 #pragma once
 
-#include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>

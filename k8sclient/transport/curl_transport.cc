@@ -9,7 +9,6 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

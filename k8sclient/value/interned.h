@@ -41,7 +41,7 @@ class Interned {
   friend bool operator==(const Interned& a, const Interned& b) noexcept { return a.number_ == b.number_; }
   friend bool operator==(const Interned& a, std::string_view b) noexcept { return a.view() == b; }
   friend std::strong_ordering operator<=>(const Interned& a, const Interned& b) noexcept {
-    return a.view() <=> b.view();
+    return a.number_ == b.number_ ? std::strong_ordering::equal : a.view() <=> b.view();
   }
   // Equal texts have the same number as long as one of them is in memory.
   [[nodiscard]] std::size_t hash() const noexcept { return number_; }
@@ -90,7 +90,7 @@ class Uid {
   [[nodiscard]] std::string str() const;
   operator std::string() const { return str(); }
   [[nodiscard]] bool empty() const { return *this == Uid(); }
-  friend bool operator==(const Uid&, const Uid&) = default;
+  friend std::strong_ordering operator<=>(const Uid&, const Uid&) = default;
 
  private:
   std::array<std::uint8_t, 16> bytes_{};  // Of a UUID in lower case; all zero: see other_.

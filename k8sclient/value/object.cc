@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <unordered_map>
 
 #include "k8sclient/value/encoding.h"
 

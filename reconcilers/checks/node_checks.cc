@@ -1,8 +1,5 @@
 // A node: which key it gets and what that holds, the profile against its GPUs, its policy, who owns its label, and who
 // else uses its GPUs.
-#include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 

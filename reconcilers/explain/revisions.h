@@ -2,8 +2,6 @@
 // of the profile and amounts of GPUs. Pure functions.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -34,11 +34,11 @@ bool changes_course(const NodeAssessment& a) {
 // The components of a change in progress: those whose pods are still to be replaced, or those that are replaced
 // already.
 std::vector<Component> components_of(const Pass& pass, const std::string& node, const NodeChange& change, bool left) {
-  std::set<std::string> present;
-  for (const Pod* pod : pass.index.pods_of(node)) present.insert(std::string(pod->meta.uid));
+  std::set<k8s::Uid> present;
+  for (const Pod* pod : pass.index.pods_of(node)) present.insert(pod->meta.uid);
   std::vector<Component> out;
   for (const auto& [component, uids] : change.pods) {
-    const bool any_left = std::ranges::any_of(uids, [&](const std::string& uid) { return present.contains(uid); });
+    const bool any_left = std::ranges::any_of(uids, [&](const k8s::Uid& uid) { return present.contains(uid); });
     if (any_left == left) out.push_back(component);
   }
   return out;

@@ -24,11 +24,11 @@ std::vector<SeenNode> seen_nodes(const Pass& pass, Timer timer) {
   for (auto it = pass.s.timers.lower_bound({timer, "", ""}); it != pass.s.timers.end(); ++it) {
     const TimerKey& key = it->first;
     if (key.timer != timer) break;
-    const NodeAssessment* a = pass.index.find(key.subject);
+    const NodeAssessment* a = pass.index.find(key.subject.view());
     if (a == nullptr) continue;
-    const bool changes = a->change != nullptr && a->change->to == key.scope;
+    const bool changes = a->change != nullptr && a->change->to == key.scope.view();
     const bool waits = a->phase == Phase::pending && a->target == key.scope;
-    if (changes || waits) out.push_back({key, key.subject, *a, it->second});
+    if (changes || waits) out.push_back({key, std::string(key.subject.view()), *a, it->second});
   }
   return out;
 }

@@ -1,6 +1,5 @@
 // What a pod's ResourceClaims are called, and whether one of them is for a GPU.
 #include <algorithm>
-#include <utility>
 
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_fields.h"

@@ -81,8 +81,8 @@ std::string_view to_string(Timer timer) {
 
 std::string to_string(const TimerKey& key) {
   std::string out(to_string(key.timer));
-  for (const std::string* part : {&key.subject, &key.scope})
-    if (!part->empty()) out += fmt::format("/{}", *part);
+  for (const k8s::Interned* part : {&key.subject, &key.scope})
+    if (!part->empty()) out += fmt::format("/{}", part->view());
   return out;
 }
 
@@ -103,18 +103,18 @@ std::optional<TimerKey> parse_timer_key(std::string_view text) {
   if (name == kNames.end()) return std::nullopt;
   std::string subject = next_part(text);
   if (name->timer == Timer::daemonset_stalls) subject += "/" + next_part(text);  // namespace/name
-  return TimerKey{name->timer, std::move(subject), std::string(text)};
+  return TimerKey{name->timer, subject, text};
 }
 
-TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time) {
-  return {Timer::stored_time, std::move(subject), fmt::format("{} {}", what, k8s::format_time(time))};
+TimerKey stored_time(std::string_view subject, std::string_view what, k8s::WallTime time) {
+  return {Timer::stored_time, subject, fmt::format("{} {}", what, k8s::format_time(time))};
 }
 
 // With another length the same end is another wait.
-StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime end, k8s::Duration length) {
+StoredWait stored_wait(std::string_view subject, std::string_view what, k8s::WallTime end, k8s::Duration length) {
   const auto whole = std::chrono::ceil<k8s::WallTime::duration>(length);
   const std::string name = fmt::format("{} of {} until", what, k8s::format_go_duration(length));
-  return {stored_time(std::move(subject), name, end), end - whole, whole};
+  return {stored_time(subject, name, end), end - whole, whole};
 }
 
 bool is_of_stored_time(Timer timer) {

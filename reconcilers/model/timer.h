@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "k8sclient/value/interned.h"
 #include "k8sclient/value/time.h"
 
 namespace gso {
@@ -80,10 +81,17 @@ enum class Timer : std::uint8_t {
 [[nodiscard]] std::string_view to_string(Timer timer);
 [[nodiscard]] bool is_of_stored_time(Timer timer);
 
+// Thousands run while a fleet changes, each with a text that its node, its object or its change has as well.
+struct TimerText : k8s::Interned {
+  TimerText() = default;
+  template <class Text>
+  TimerText(const Text& text) : Interned(text) {}
+};
+
 struct TimerKey {
   Timer timer = Timer::settled;
-  std::string subject;
-  std::string scope;
+  TimerText subject;
+  TimerText scope;
   friend auto operator<=>(const TimerKey&, const TimerKey&) = default;
 };
 // "verifying/a01/v1-…": for logs and /debug.
@@ -92,14 +100,14 @@ struct TimerKey {
 [[nodiscard]] std::optional<TimerKey> parse_timer_key(std::string_view text);
 
 // Another time is another timer. `what` names it: "deferral".
-[[nodiscard]] TimerKey stored_time(std::string subject, std::string_view what, k8s::WallTime time);
+[[nodiscard]] TimerKey stored_time(std::string_view subject, std::string_view what, k8s::WallTime time);
 // A wait whose end is stored: `begun` is the time of its timer.
 struct StoredWait {
   TimerKey timer;
   k8s::WallTime begun{};
   k8s::WallTime::duration length{};
 };
-[[nodiscard]] StoredWait stored_wait(std::string subject, std::string_view what, k8s::WallTime end,
+[[nodiscard]] StoredWait stored_wait(std::string_view subject, std::string_view what, k8s::WallTime end,
                                      k8s::Duration length);
 
 // Since when each timer has run.

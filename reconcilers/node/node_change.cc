@@ -44,16 +44,17 @@ constexpr Field<NodeChange> pods_field() {
             std::map<std::string, std::set<std::string>> pods;
             if (!stored::Stored<decltype(pods)>::read(value, pods).empty())
               return " must map components to lists of uids";
-            for (auto& [name, uids] : pods) {
+            for (const auto& [name, uids] : pods) {
               const auto component = parse_component(name);
               if (!component) return fmt::format(" has the unknown component \"{}\"", shown_value(name));
-              change.pods[*component] = std::move(uids);
+              change.pods[*component] = {uids.begin(), uids.end()};
             }
             return {};
           },
           [](const NodeChange& change) {
             Json out = Json::object();
-            for (const auto& [component, uids] : change.pods) out[std::string(to_string(component))] = uids;
+            for (const auto& [component, uids] : change.pods)
+              out[std::string(to_string(component))] = std::set<std::string>(uids.begin(), uids.end());
             return std::optional(std::move(out));
           }};
 }

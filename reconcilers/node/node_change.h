@@ -5,6 +5,7 @@
 // until a person removes it: an unreadable change never counts as finished (S11).
 #pragma once
 
+#include <boost/container/flat_set.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "k8sclient/value/error.h"
+#include "k8sclient/value/interned.h"
 #include "k8sclient/value/time.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/model/objects.h"
@@ -49,6 +51,9 @@ struct ChangeFailure {
   friend bool operator==(const ChangeFailure&, const ChangeFailure&) = default;
 };
 
+using PodUids = boost::container::flat_set<k8s::Uid>;
+using ListedPods = std::map<Component, PodUids>;
+
 struct NodeChange {
   static constexpr int kVersion = 1;
 
@@ -64,7 +69,7 @@ struct NodeChange {
   k8s::WallTime begun{};   // First PATCH of the change.
   k8s::WallTime listed{};  // When `pods` was written last.
   // Uids of the pods to delete, by component; an empty set: a new pod is expected.
-  std::map<Component, std::set<std::string>> pods;
+  ListedPods pods;
   bool served = false;  // The node was available when the change began.
   // Its pods had read `to` before the change began, and it did not show it: a failure counts against the revision, but
   // the node is no canary.

@@ -20,8 +20,8 @@ std::vector<Component> first_components(const NodeAssessment& facts, Transition 
   return out;
 }
 
-std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view, const ChangePlan& plan) {
-  std::map<Component, std::set<std::string>> out;
+ListedPods pods_to_replace(const NodeView& view, const ChangePlan& plan) {
+  ListedPods out;
   auto list = [&](Component component) {
     auto& uids = out[component];
     for (const Pod* pod : view.pods.of(component)) uids.insert(pod->meta.uid);
@@ -125,8 +125,7 @@ NodeChange begin_change(const NodeView& view, const ChangePlan& plan) {
   return out;
 }
 
-NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan,
-                      std::map<Component, std::set<std::string>> pods) {
+NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan, ListedPods pods) {
   NodeChange out = before;
   aim(view, plan, out);
   // The GPUs were lost to another text: the new one is not to blame.

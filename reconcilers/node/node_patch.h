@@ -33,7 +33,7 @@ struct ChangePlan {
 // The components whose pods are deleted first in a change of this kind.
 [[nodiscard]] std::vector<Component> first_components(const NodeAssessment& facts, Transition kind);
 // The pods that a change of this kind lists for replacement, as they run now.
-[[nodiscard]] std::map<Component, std::set<std::string>> pods_to_replace(const NodeView& view, const ChangePlan& plan);
+[[nodiscard]] ListedPods pods_to_replace(const NodeView& view, const ChangePlan& plan);
 // The label that selects the node's profile, as its plugin's config-manager reads it.
 [[nodiscard]] std::string config_label(const PluginInstallation& installation, const Node& node);
 
@@ -48,7 +48,7 @@ struct ChangePlan {
 [[nodiscard]] NodeChange touched(NodeChange change);
 // The change in progress with a new target and a new list of pods, as of now. It is touched.
 [[nodiscard]] NodeChange list_again(const NodeView& view, const NodeChange& before, const ChangePlan& plan,
-                                    std::map<Component, std::set<std::string>> pods);
+                                    ListedPods pods);
 
 struct Into {
   bool cordon = false;  // Unless the node is already cordoned.

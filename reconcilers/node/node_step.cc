@@ -23,7 +23,7 @@ TimerKey change_timer(Timer timer, const std::string& node, const NodeChange& ch
   std::string list;
   for (const auto& [component, uids] : change.pods) {
     list += to_string(component);
-    for (const std::string& uid : uids) list += "," + uid;
+    for (const k8s::Uid& uid : uids) list += "," + uid.str();
     list += ";";
   }
   return {timer, node, fmt::format("{}/{}", change.to, short_hash(list))};

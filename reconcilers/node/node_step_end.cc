@@ -167,7 +167,7 @@ ChangePlan ChangeStep::from_what_it_shows() const {
   return {keep_daemon(transition_from(shown, after), shown, of_daemon, after), ChangeCause::edited};
 }
 
-ChangeStep::ListedPods ChangeStep::older_pods(const ChangePlan& next) const {
+ListedPods ChangeStep::older_pods(const ChangePlan& next) const {
   auto out = pods_to_replace(view_, next);
   const ConfigMap* now = content();
   if (now == nullptr || next.kind == Transition::leave_mps) return out;

@@ -25,7 +25,7 @@ bool ChangeStep::was_taken_to_another_key() const {
 // can be the later one: pods that come sooner prove nothing and would be replaced once more.
 bool ChangeStep::has_stood_long_enough() {
   const Duration enough = 2 * snapshot_.settings.clock_difference + std::chrono::seconds(1);
-  return ages_.held_for({Timer::retargeting, name(), std::string(facts_.target.view())}, enough);
+  return ages_.held_for({Timer::retargeting, name(), facts_.target}, enough);
 }
 
 Finding finding_of(const std::string& node, const KaiHindrance& hindrance) {

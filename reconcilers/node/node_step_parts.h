@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "reconcilers/cluster/config_maps.h"
@@ -28,8 +27,6 @@ class ChangeStep {
   Step run();
 
  private:
-  using ListedPods = std::map<Component, std::set<std::string>>;  // NodeChange::pods
-
   // --- The rows. Each returns whether it applies.
 
   bool c1_held();

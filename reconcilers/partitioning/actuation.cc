@@ -58,9 +58,9 @@ template <class Use>
 void each_timer(const Snapshot& snapshot, Timer kind, const std::vector<PartitionedNode>& nodes, const Use& use) {
   for (auto at = snapshot.timers.lower_bound({kind, "", ""}); at != snapshot.timers.end() && at->first.timer == kind;
        ++at) {
-    const auto node = std::ranges::lower_bound(nodes, at->first.subject, {}, &PartitionedNode::name);
-    if (node == nodes.end() || node->name != at->first.subject) continue;
-    use(static_cast<std::size_t>(node - nodes.begin()), at->first.scope, at->second);
+    const auto node = std::ranges::lower_bound(nodes, at->first.subject.view(), {}, &PartitionedNode::name);
+    if (node == nodes.end() || node->name != at->first.subject.view()) continue;
+    use(static_cast<std::size_t>(node - nodes.begin()), at->first.scope.view(), at->second);
   }
 }
 
@@ -426,7 +426,7 @@ PendingKeys pending_keys(const Snapshot& snapshot, const std::vector<Partitioned
   const auto most = [&](const GpuSlices& gpu) {
     return std::max(capacity_of_gpu(gpu, snapshot.settings.partitioning), gigabytes_of(gpu.used));
   };
-  const auto consider = [&](std::size_t index, const std::string& key, WallTime since) {
+  const auto consider = [&](std::size_t index, std::string_view key, WallTime since) {
     const PartitionedNode& node = nodes[index];
     const auto text = key_text(node.config_map, key);
     if (!text || key == node.key || key != profile_key(node.name, *text)) return;

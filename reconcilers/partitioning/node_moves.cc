@@ -86,7 +86,7 @@ std::string slices_lost_to_others(const PartitionedNode& node) {
 // To be asked in every pass in which the label that nos's plugin selects by is missing: it has been for two minutes.
 // Nodes change labels for a moment, such as while a script sets all of them anew.
 bool has_lost_label(PlanDraft& draft, const std::string& node) {
-  return draft.held_for({Timer::leaving, node, std::string(kNosPartitioning)}, std::chrono::minutes(2));
+  return draft.held_for({Timer::leaving, node, kNosPartitioning}, std::chrono::minutes(2));
 }
 
 class Follower {

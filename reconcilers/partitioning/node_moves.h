@@ -11,7 +11,6 @@
 #include <functional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reconcilers/cluster/discovery.h"

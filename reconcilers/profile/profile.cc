@@ -2,7 +2,6 @@
 #include "reconcilers/profile/profile.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 

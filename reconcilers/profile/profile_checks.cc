@@ -1,6 +1,5 @@
 // Checks of the plugin (validateFlags), GFD and the MPS daemon that do not depend on the node.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <ranges>

@@ -4,9 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <optional>
 #include <ranges>
 #include <set>
 #include <utility>

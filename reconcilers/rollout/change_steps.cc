@@ -260,7 +260,7 @@ std::string given_up(const Pass& pass, const Node& node, const NodeChange* chang
   std::vector<std::string> stays;
   for (const Pod* pod : pass.index.pods_of(node.meta.name)) {
     const bool listed = change != nullptr && std::ranges::any_of(change->pods, [&](const auto& entry) {
-                          return entry.second.contains(std::string(pod->meta.uid));
+                          return entry.second.contains(pod->meta.uid);
                         });
     if (listed) stays.push_back(fmt::format("pod {} (not replaced)", pod->meta.name));
   }

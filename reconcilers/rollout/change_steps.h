@@ -2,7 +2,6 @@
 // any more.
 #pragma once
 
-#include <chrono>
 #include <optional>
 #include <set>
 #include <string>

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "reconcilers/fleet/pass.h"
 #include "reconcilers/model/policy.h"

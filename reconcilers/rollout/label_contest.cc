@@ -36,7 +36,7 @@ struct LabelWrite {
 
 // Views into the timer.
 LabelWrite parse(const TimerKey& timer, WallTime since) {
-  std::string_view text = timer.scope;
+  std::string_view text = timer.scope.view();
   const auto next = [&](char end) {
     const std::string_view part = text.substr(0, text.find(end));
     text.remove_prefix(std::min(text.size(), part.size() + 1));
@@ -51,7 +51,7 @@ LabelWrite parse(const TimerKey& timer, WallTime since) {
   return out;
 }
 
-TimerKey timer_of(const std::string& node, std::string_view state, std::size_t number,
+TimerKey timer_of(std::string_view node, std::string_view state, std::size_t number,
                   const std::set<std::string_view>& labels) {
   return {Timer::labelling, node, fmt::format("{} {} {}", state, number, fmt::join(labels, ","))};
 }
@@ -125,7 +125,7 @@ void run_labelling_timers(Pass& pass) {
   for (auto at = pass.s.timers.lower_bound({Timer::labelling, "", ""});
        at != pass.s.timers.end() && at->first.timer == Timer::labelling; ++at) {
     const auto& [timer, since] = *at;
-    const Node* node = pass.s.world.nodes.find(timer.subject);
+    const Node* node = pass.s.world.nodes.find(timer.subject.view());
     if (node == nullptr) continue;
     const LabelWrite write = parse(timer, since);
     const Duration age = pass.s.now - since;
@@ -134,7 +134,7 @@ void run_labelling_timers(Pass& pass) {
     } else if (age < kLongestWrite && is_unseen(pass, *node, write)) {
       pass.keep(timer);
     } else {
-      pass.run(timer_of(timer.subject, kSet, write.number, write.labels));
+      pass.run(timer_of(timer.subject.view(), kSet, write.number, write.labels));
     }
   }
 }
@@ -220,7 +220,7 @@ void write_label(Pass& pass, const Node& node, const LabelChange& change, std::s
 void take_back_label_without_daemon(Pass& pass, const Node& node, const DirectoryLabel& label) {
   const auto value = node.meta.labels.get(kMpsPipeDirectory);
   if (!value && label.change.empty()) return;
-  if (!pass.held_for({Timer::mps_gone, node.meta.name, std::string(kMpsPipeDirectory)}, kGoneFor)) return;
+  if (!pass.held_for({Timer::mps_gone, node.meta.name, kMpsPipeDirectory}, kGoneFor)) return;
   if (!label.change.empty())
     return write_label(pass, node, label.change, "the standalone MPS daemon of the node has ended");
   pass.finding(Severity::warning, node_ref(node.meta.name), "MPSDirectoryOfOthers",

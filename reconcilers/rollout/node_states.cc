@@ -108,7 +108,7 @@ void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a
 }  // namespace
 
 TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {
-  return {Timer::loading, node, std::string(assessment.target.view())};
+  return {Timer::loading, node, assessment.target};
 }
 
 void run_loading_timers(Pass& pass) {

@@ -153,7 +153,7 @@ std::optional<Timers> update_timers(const Pass& pass) {
   for (const Timer kind : kRecorded) {
     for (auto it = pass.s.timers.lower_bound({kind, "", ""}); it != pass.s.timers.end() && it->first.timer == kind;
          ++it) {
-      if (kind == Timer::loading && !loads_for_long(pass, it->first.subject)) continue;
+      if (kind == Timer::loading && !loads_for_long(pass, std::string(it->first.subject.view()))) continue;
       const auto key = recorded_key(pass.s.world, it->first);
       if (!key || running.size() >= FleetRecord::kMostTimers) continue;
       const auto recorded = known.find(*key);

@@ -1,12 +1,10 @@
 // The record after a pass, in one write: the baseline, the outcomes of rollouts, and the last texts of each key.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"

@@ -26,7 +26,7 @@ TimerKey hold_timer(Timer kind, const std::string& node, const NodeChange& chang
   return {kind, node, change.to};
 }
 
-std::optional<std::string> machine_of(const World& world, const std::string& name) {
+std::optional<std::string> machine_of(const World& world, std::string_view name) {
   const Node* node = world.nodes.find(name);
   return node == nullptr ? std::nullopt : std::optional(print_machine(machine_id(node->meta.uid.str())));
 }
@@ -57,7 +57,7 @@ bool was_held(const Pass& pass, const std::string& node, const NodeChange& chang
 }  // namespace
 
 TimerKey drifting_timer(const std::string& node, const NodeAssessment& assessment) {
-  return {Timer::drifting, node, std::string(assessment.target.view())};
+  return {Timer::drifting, node, assessment.target};
 }
 
 TimerKey stalls_timer(const RolloutKey& key, std::int64_t following) {
@@ -70,7 +70,7 @@ TimerKey daemon_soaking_timer(const std::string& node, const Operand& daemonset)
 }
 
 bool is_daemon_soaking(const TimerKey& timer) {
-  return timer.timer == Timer::soaking && timer.scope.starts_with(kDaemonSet);
+  return timer.timer == Timer::soaking && timer.scope.view().starts_with(kDaemonSet);
 }
 
 void run_hold_timers(Pass& pass) {
@@ -117,7 +117,7 @@ std::optional<TimerKey> recorded_key(const World& world, const TimerKey& timer) 
   // The start of a SharingRollout's soak is with its canary.
   const bool of_canary = timer.timer == Timer::soaking && !is_daemon_soaking(timer);
   if (of_canary || std::ranges::find(kRecorded, timer.timer) == std::end(kRecorded)) return std::nullopt;
-  const auto machine = machine_of(world, timer.subject);
+  const auto machine = machine_of(world, timer.subject.view());
   if (!machine) return std::nullopt;
   return TimerKey{timer.timer, *machine, timer.scope};
 }

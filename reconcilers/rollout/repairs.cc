@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 #include "reconcilers/cluster/record.h"
 #include "reconcilers/node/node_phase.h"
@@ -22,8 +21,7 @@ namespace {
 // shows its profile by then needs no such time: its pods are older than an edit that no label shows.
 bool serves_long_enough(Pass& pass, const std::string& name, const NodeAssessment& a) {
   if (a.matches()) return true;
-  return a.pods_ready &&
-         pass.held_for({Timer::serving, name, std::string(a.target.view())}, pass.s.settings.status_lag);
+  return a.pods_ready && pass.held_for({Timer::serving, name, a.target}, pass.s.settings.status_lag);
 }
 
 // Of a node whose pods need not have read the text. A node that joined under a wrong clock is read again when that time
@@ -174,7 +172,7 @@ class Remediator {
       // The change deletes its old pods in order. The pods that replaced them were created after the workloads had
       // ended, so deleting them disturbs no workload.
       auto listed = a.change->pods.find(component);
-      return listed != a.change->pods.end() && !listed->second.contains(std::string(pod.meta.uid));
+      return listed != a.change->pods.end() && !listed->second.contains(pod.meta.uid);
     }
     const bool daemon_runs = std::ranges::any_of(
         pod.containers, [](const auto& c) { return c.running && !is_config_manager(c.name.view()); });

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <string_view>
-#include <vector>
 
 #include "reconcilers/kai/index.h"
 #include "reconcilers/kai/planners.h"
@@ -27,7 +25,7 @@ BusyNodes::BusyNodes(Pass& pass) : pass_(pass) {
 
 void BusyNodes::note(const std::string& node, const NodeAssessment& a) {
   known_.insert(node);
-  pass_.renew({Timer::busy, node, std::string(a.target.view())}, kKnown);
+  pass_.renew({Timer::busy, node, a.target}, kKnown);
 }
 
 std::int64_t BusyNodes::waiting() const {

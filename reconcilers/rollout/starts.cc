@@ -88,7 +88,7 @@ class Starter {
  private:
   void wait_for_peers(const std::string& name, const NodeAssessment& a) {
     if (!waiting_for_peers_.insert(name).second) return;
-    pass_.renew({Timer::gang_waits, name, std::string(a.target.view())}, kGangWait);
+    pass_.renew({Timer::gang_waits, name, a.target}, kGangWait);
     pass_.finding(Severity::info, node_ref(name), kJobSpansNodes,
                   "its pods belong to jobs that also run on other nodes of this rollout, and pods of one job are "
                   "evicted together or not at all: the node waits, and the other nodes start first");

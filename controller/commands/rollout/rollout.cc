@@ -1,7 +1,6 @@
 // `rollout`, its verbs and `diff`: names and arguments, one reading of the world, and the choice of the verb.
 #include "controller/commands/rollout/rollout.h"
 
-#include <algorithm>
 #include <memory>
 #include <sstream>
 

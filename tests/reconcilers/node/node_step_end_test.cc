@@ -187,8 +187,8 @@ TEST_F(OverdueStep, C11_PodsThatReadATextInBetweenAreListedAgain) {
   EXPECT_EQ(act(), Actions{"into(ReplaceAgain)"});
   pod("new-gfd").meta.creation_timestamp = now - seconds(3);
   ASSERT_EQ(act(), Actions{"into(ReplaceAgain)"});
-  EXPECT_EQ(written().pods.at(Component::gfd), std::set<std::string>{});
-  EXPECT_EQ(written().pods.at(Component::plugin), std::set<std::string>{"new-plugin"});
+  EXPECT_EQ(written().pods.at(Component::gfd), PodUids{});
+  EXPECT_EQ(written().pods.at(Component::plugin), PodUids{"new-plugin"});
 }
 
 TEST_F(OverdueStep, C11_WithMoreDevicesThanRecordedIsVerified) {

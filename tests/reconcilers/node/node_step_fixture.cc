@@ -85,7 +85,7 @@ void NodeStep::remove(const std::string& uid) {
 
 void NodeStep::replace_all() {
   for (const auto& [component, uids] : change.pods) {
-    for (const std::string& uid : uids) remove(uid);
+    for (const k8s::Uid& uid : uids) remove(uid.str());
     add_pod("new-" + std::string(to_string(component)), component, now - std::chrono::seconds(30));
   }
 }

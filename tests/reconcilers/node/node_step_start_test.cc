@@ -155,7 +155,7 @@ TEST_F(NodeStep, C5_ATouchedNodeGoesOnToANewTargetWithANewListOneSecondAfterTheE
   ASSERT_EQ(act(), Actions{"into(Superseded)"});
   EXPECT_EQ(written().to, facts.target.view());
   EXPECT_EQ(written().touched, Touched::yes);
-  EXPECT_EQ(written().pods.at(Component::gfd), std::set<std::string>{"new-gfd"});
+  EXPECT_EQ(written().pods.at(Component::gfd), PodUids{"new-gfd"});
 }
 
 TEST_F(NodeStep, C5_ANodeWhoseLabelWasWrittenGoesOnWhenItsPolicyWantsItsFormerKeyAgain) {
@@ -221,7 +221,7 @@ TEST_F(DisruptiveStep, C6_WhatOthersDeleteBeginsNoChange) {
   EXPECT_EQ(patch().resource_version, node.meta.resource_version);
   EXPECT_EQ(written().touched, Touched::yes);
   EXPECT_EQ(written().listed, change.listed) << "its deadlines go on";
-  EXPECT_EQ(written().pods.at(Component::gfd), std::set<std::string>{"others-gfd"});
+  EXPECT_EQ(written().pods.at(Component::gfd), PodUids{"others-gfd"});
   list_consumers({"train-0"});
   ran_for(Timer::draining, hours(1));
   EXPECT_EQ(act(), Actions{"out(WaitingForWorkloads) uncordon"}) << "it can still be backed out";

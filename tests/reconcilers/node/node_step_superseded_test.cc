@@ -161,7 +161,7 @@ TEST_F(TakenBackTemplate, C7_NewPodsThatAreNotReadyAreListedForTheNewestOne) {
   replace_all_from("h2");
   ASSERT_EQ(look(), "C7 Verifying: into(Superseded)");
   EXPECT_EQ(written().cause, ChangeCause::new_template);
-  EXPECT_EQ(written().pods.at(Component::plugin), std::set<std::string>{"new-plugin"});
+  EXPECT_EQ(written().pods.at(Component::plugin), PodUids{"new-plugin"});
 }
 
 TEST_F(TakenBackTemplate, C7_NewPodsOfTheNewestTemplateAreWaitedForAlsoBesideAPodThatTheChangeDidNotCreate) {
@@ -213,10 +213,10 @@ class KeptDaemon : public NodeStep {
 };
 
 TEST_F(KeptDaemon, C7_IsListedForAnotherMigStrategyOrIfTheTextOfTheChangeIsNotKnown) {
-  const std::set<std::string> daemon{"old-mps"};
+  const PodUids daemon{"old-mps"};
   aim_at(mps_text("none"));
   EXPECT_EQ(take().row, StepRow::c7);
-  EXPECT_EQ(written().pods[Component::mps], std::set<std::string>{}) << "it serves the new text";
+  EXPECT_EQ(written().pods[Component::mps], PodUids{}) << "it serves the new text";
   aim_at(mps_text("single"));
   EXPECT_EQ(take().row, StepRow::c7);
   EXPECT_EQ(written().pods[Component::mps], daemon);
