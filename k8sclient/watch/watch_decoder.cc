@@ -201,7 +201,7 @@ void WatchDecoder::feed(std::string_view chunk) {
   scanned_ -= begin_;
   begin_ = 0;
   // Grown later, a large line would be in memory twice for a moment. What is reserved and not written costs none; a
-  // chunk is shorter than the longest line (CurlTransportOptions::max_unread_stream_bytes).
+  // chunk is no longer than the longest line (CurlTransportOptions::max_unread_stream_bytes).
   const std::size_t needed = buffer_.size() + chunk.size() + kJsonPadding;
   if (needed > buffer_.capacity())
     buffer_.reserve(needed > kLargeBuffer ? std::max(needed, 2 * max_line_ + kJsonPadding) : needed);

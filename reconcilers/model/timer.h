@@ -2,6 +2,7 @@
 #pragma once
 
 #include <compare>
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -84,7 +85,8 @@ enum class Timer : std::uint8_t {
 // Thousands run while a fleet changes, each with a text that its node, its object or its change has as well.
 struct TimerText : k8s::Interned {
   TimerText() = default;
-  template <class Text>
+  TimerText(const k8s::Interned& text) : Interned(text) {}
+  template <std::convertible_to<std::string_view> Text>
   TimerText(const Text& text) : Interned(text) {}
 };
 

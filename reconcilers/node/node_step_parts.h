@@ -2,9 +2,7 @@
 // that the rows check. Only node_step*.cc use it.
 #pragma once
 
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
