@@ -1,23 +1,18 @@
 # Debian bookworm's packages as imported targets. libboost1.81-dev installs beside the default 1.74, into the same
 # include folder, so only its version is checked here.
 #
-# A release contains libcurl and what libcurl needs: fewer files in the image, and only what is called of each. All other builds
-# link quickly against the shared ones. GSO_LINKED_LIBRARIES has what is inside, for `version --libraries`.
+# Every build contains OpenSSL and libcurl. A release also contains what libcurl needs: fewer files in the image, and
+# only what is called of each. All other builds link quickly against the shared ones. GSO_LINKED_LIBRARIES has what is
+# inside, for `version --libraries`.
 find_package(Threads REQUIRED)
 if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT GSO_SANITIZE)
   set(GSO_STATIC_DEPENDENCIES ON)
 endif()
-set(OPENSSL_USE_STATIC_LIBS ${GSO_STATIC_DEPENDENCIES})
 set(ZLIB_USE_STATIC_LIBS ${GSO_STATIC_DEPENDENCIES})
-# A build folder remembers what it found before: shared libraries would stay linked, and `version --libraries` be wrong.
-if(GSO_STATIC_DEPENDENCIES)
-  foreach(found OPENSSL_SSL_LIBRARY OPENSSL_CRYPTO_LIBRARY ZLIB_LIBRARY_RELEASE)
-    if("${${found}}" MATCHES "\\.so$")
-      unset(${found} CACHE)
-    endif()
-  endforeach()
+# A build folder remembers what it found before: a shared library would stay linked, and `version --libraries` be wrong.
+if(GSO_STATIC_DEPENDENCIES AND "${ZLIB_LIBRARY_RELEASE}" MATCHES "\\.so$")
+  unset(ZLIB_LIBRARY_RELEASE CACHE)
 endif()
-find_package(OpenSSL 3.0 REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
@@ -38,32 +33,36 @@ if(GSO_STATIC_DEPENDENCIES)
   set(GSO_NGHTTP2 ${GSO_NGHTTP2_ARCHIVE})
 endif()
 
-# libcurl is built from Debian's newer source package (build.sh says why), once for all presets.
-execute_process(COMMAND ${PROJECT_SOURCE_DIR}/cmake/libcurl/build.sh
-  OUTPUT_VARIABLE GSO_LIBCURL OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libcurl/build.sh)
-add_library(gso_libcurl STATIC IMPORTED)
-add_library(gso::libcurl ALIAS gso_libcurl)
-set_target_properties(gso_libcurl PROPERTIES
-  IMPORTED_LOCATION ${GSO_LIBCURL}/lib/libcurl.a
-  INTERFACE_INCLUDE_DIRECTORIES ${GSO_LIBCURL}/include
-  INTERFACE_LINK_LIBRARIES "${GSO_NGHTTP2};OpenSSL::SSL;OpenSSL::Crypto;ZLIB::ZLIB;Threads::Threads")
+# OpenSSL and libcurl are built from Debian's source packages (build.sh says why), once for all presets.
+execute_process(COMMAND ${PROJECT_SOURCE_DIR}/cmake/libraries/build.sh
+  OUTPUT_VARIABLE GSO_LIBRARIES OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libraries/build.sh)
+function(gso_built target file)
+  add_library(${target} STATIC IMPORTED)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION ${GSO_LIBRARIES}/lib/${file}
+    INTERFACE_INCLUDE_DIRECTORIES ${GSO_LIBRARIES}/include INTERFACE_LINK_LIBRARIES "${ARGN}")
+endfunction()
+gso_built(OpenSSL::Crypto libcrypto.a Threads::Threads)
+gso_built(OpenSSL::SSL libssl.a OpenSSL::Crypto)
+gso_built(gso::libcurl libcurl.a ${GSO_NGHTTP2} OpenSSL::SSL ZLIB::ZLIB)
 
-file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/licences)
-file(STRINGS ${GSO_LIBCURL}/version GSO_LIBCURL_VERSION)
-set(GSO_LINKED_LIBRARIES "curl=${GSO_LIBCURL_VERSION}")
-file(COPY_FILE ${GSO_LIBCURL}/copyright ${PROJECT_BINARY_DIR}/licences/curl)  # For the image.
+# Their licences are for the image.
+file(REMOVE_RECURSE ${PROJECT_BINARY_DIR}/licences)
+file(COPY ${GSO_LIBRARIES}/licences DESTINATION ${PROJECT_BINARY_DIR})
+file(STRINGS ${GSO_LIBRARIES}/versions GSO_LINKED_LIBRARIES)
 if(GSO_STATIC_DEPENDENCIES)
-  foreach(library nghttp2=libnghttp2-dev openssl=libssl-dev zlib=zlib1g-dev)
+  foreach(library nghttp2=libnghttp2-dev zlib=zlib1g-dev)
     string(REPLACE "=" ";" library ${library})
     list(GET library 1 package)
     execute_process(COMMAND dpkg-query --show --showformat "\${Version}" ${package}
       OUTPUT_VARIABLE package_version COMMAND_ERROR_IS_FATAL ANY)
     list(GET library 0 library)
     file(COPY_FILE /usr/share/doc/${package}/copyright ${PROJECT_BINARY_DIR}/licences/${library})
-    string(APPEND GSO_LINKED_LIBRARIES ",${library}=${package_version}")
+    list(APPEND GSO_LINKED_LIBRARIES ${library}=${package_version})
   endforeach()
 endif()
+list(SORT GSO_LINKED_LIBRARIES)
+list(JOIN GSO_LINKED_LIBRARIES "," GSO_LINKED_LIBRARIES)
 
 if(GSO_TESTS)
   find_package(GTest REQUIRED)

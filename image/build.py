@@ -37,8 +37,10 @@ ARCHIVES = {"debian": "Acquire::Snapshots::URI::Origin::Debian",
 # Seconds that a mirror or the archive may be silent, and that apt-get may take for ten packages.
 PATIENCE = int(os.environ.get("GSODEV_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
-# The packages that Debian's updates of the libraries inside the binary come in (cmake/Dependencies.cmake links them).
+# The packages that tell of Debian's updates of the libraries inside the binary (cmake/Dependencies.cmake links them).
 LINKED = {"openssl": "libssl-dev", "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev"}
+# How to take an update of what the project builds itself.
+PIN = "Pin that in cmake/libraries/build.sh (if it is: remove the folder `libraries` from GSODEV_CACHE where a mirror has its sources)"
 USER = "65532"
 # Of a package only what runs: libraries, time zones, and the licence that must go with them.
 KEPT = re.compile(r"^\./(usr/)?lib/.*\.so(\.[0-9.]+)?$|^\./usr/share/zoneinfo/|^\./usr/share/doc/[^/]+/copyright$|^\./(usr/)?lib64/ld-")
@@ -123,7 +125,8 @@ def outdated(libraries):
     for name, version in libraries:
         newer = candidate(LINKED[name]) if name in LINKED else ""
         if newer and subprocess.run(["dpkg", "--compare-versions", newer, "gt", version], check=False).returncode == 0:
-            lines.append(f"the binary contains {name} {version}, but Debian has {newer}. Run apt-get install {LINKED[name]} and build the binary again.")
+            how = PIN if name == "openssl" else f"Run apt-get install {LINKED[name]}"
+            lines.append(f"the binary contains {name} {version}, but Debian has {newer}. {how} and build the binary again.")
     return lines
 
 
@@ -238,7 +241,7 @@ def refuse_unpatched(libraries):
     for name, version in libraries:
         if version.endswith("unpatched"):
             sys.exit(f"the binary contains {name} {version}: Debian's security patches for it could not be fetched when it was built. "
-                     "Remove its folder from the cache (libcurl in GSODEV_CACHE), and build again where a mirror or GSO_DEBIAN_SNAPSHOT has them (docs/releasing.md).")
+                     "Remove the folder `libraries` from GSODEV_CACHE, and build again where a mirror or GSO_DEBIAN_SNAPSHOT has them (docs/releasing.md).")
 
 
 def tar_of(root, when):

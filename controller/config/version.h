@@ -12,9 +12,9 @@ namespace gso {
 // A library that the program contains, so that no update of the system's packages reaches it.
 struct LinkedLibrary {
   std::string_view name;     // Of Debian's source package.
-  std::string_view version;  // Of that package; for curl "8.14.1 unpatched" where Debian's patches were missing.
+  std::string_view version;  // Of that package; "8.14.1 unpatched" where its patches were missing.
 };
-// In the order of their names. Builds for tests have libcurl alone; a release has what libcurl needs, too.
+// In the order of their names. Builds for tests have libcurl and OpenSSL; a release has what these need, too.
 [[nodiscard]] std::vector<LinkedLibrary> linked_libraries();
 
 }  // namespace gso

@@ -127,7 +127,7 @@ class Packages(unittest.TestCase):
         apt_cache.chmod(0o755)
         inside = self.build.libraries_of("gpu-sharing-operator 0.1.0\ncurl 8.14.1-2\nopenssl 3.0.19-1~deb12u2\nzlib 1:1.2.13\n")
         self.assertEqual(self.build.outdated(inside), ["the binary contains openssl 3.0.19-1~deb12u2, but Debian has 3.0.22-1~deb12u2. "
-                                                       "Run apt-get install libssl-dev and build the binary again."])
+                                                       f"{self.build.PIN} and build the binary again."])
         self.assertEqual(self.build.outdated([["openssl", "3.0.22-1~deb12u2"]]), [])
 
     def test_the_lock_of_the_project_names_a_path_for_each_package(self):

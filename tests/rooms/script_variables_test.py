@@ -11,7 +11,7 @@ import sys
 
 ALLOWED = {
     "GSO_DEBIAN_SNAPSHOT": "for one build",
-    "GSO_LIBCURL_SOURCES": "for one build",
+    "GSO_LIBRARY_SOURCES": "for one build",
     "GSO_BIN": "of the scenarios, which start the program with PATH alone",
     "GSO_SOURCE_DIR": "of test programs",
     "GSO_COMBINATIONS": "of test programs",

@@ -128,7 +128,7 @@ TEST(CommandLine, WithoutACommandTheHelpIsPrinted) {
   EXPECT_THAT(help, HasSubstr("NODE|NAMESPACE/POD"));
 }
 
-// For bills of materials and scanners: libcurl is always inside, with the version that cmake/libcurl/build.sh pins.
+// For bills of materials and scanners: libcurl is always inside, with the version that cmake/libraries/build.sh pins.
 // Lines of an option's names are as long as these are.
 TEST(CommandLine, HelpFitsATerminalOfEightyColumns) {
   std::vector<std::vector<std::string>> commands{{}};

@@ -33,7 +33,7 @@ class CountingTransfer : public CurlTransfer {
   CURL* easy_;
 };
 
-// What is left out of libcurl when it is built (cmake/libcurl/build.sh) has no faults, and needs no library.
+// What is left out of libcurl when it is built (cmake/libraries/build.sh) has no faults, and needs no library.
 TEST(Libcurl, SpeaksHttpAloneAndAllOfItThatApiServersAndProxiesSpeak) {
   const curl_version_info_data* const built = curl_version_info(CURLVERSION_NOW);
   std::vector<std::string> protocols;

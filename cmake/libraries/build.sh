@@ -1,0 +1,197 @@
+#!/usr/bin/env bash
+# Builds OpenSSL and libcurl as static libraries from Debian's source packages, once, into a cache folder, and prints
+# that folder: include/, lib/, licences/ and `versions` (what was built, for the bill of materials). Two cores need
+# about two minutes. All presets link these two: what the tests try is what a release contains.
+#
+# What is not there has no faults and takes no room. Debian's own OpenSSL has every cipher, protocol and engine that
+# somebody may still need, 1.7 MB more of the program. Debian bookworm's own libcurl (7.88) lacks corrections of HTTP/2
+# that a client with long watches needs, and brings thirty libraries for protocols that no API server speaks. Built are
+# TLS 1.2 and 1.3 with RSA, ECDSA and Ed25519, and HTTP/1.1 and HTTP/2 over these, with zlib.
+#
+# The sources come from the mirrors that apt uses (its configuration, proxies included, is apt's); the versions and all
+# SHA-256 are pinned here. Mirrors drop a version when a newer one is published. Then it comes from an archive of all
+# that Debian ever published, if this machine names one: GSO_DEBIAN_SNAPSHOT (as for image/build.py), or apt itself
+# (Acquire::Snapshots::URI, which apt has by itself from Debian 13 on). Where nobody has it, the next older one of the
+# list below is built, and image/build.py says that Debian has a newer one. Where nobody has Debian's patches of any, it
+# is built without, `versions` says "unpatched", and image/build.py refuses such a program.
+#
+# GSO_LIBRARY_SOURCES=DIR takes the files from a folder instead: for machines without a mirror.
+set -euo pipefail
+shopt -s inherit_errexit
+
+# Source package, version, folder on the mirrors, SHA-256 of the sources as published and of Debian's patches; the
+# newest first. The last one of OpenSSL is that of Debian 12's last point release, which stays on the mirrors.
+sources=(
+  curl 8.14.1-2+deb13u5 pool/main/c/curl
+  6766ada7101d292b42b8b15681120acd68effa4a9660935853cf6d61f0d984d4
+  ebdfcfab1c2001c7a539fe2a4044dbf666a544393f191bedce9ee2d07c4ea925
+  openssl 3.0.22-1~deb12u2 pool/updates/main/o/openssl
+  67ebca7e50d17383028045486653492195b83db95f8558709701bb47b5c1ef81
+  48971306c5df8124daea7f2bd0de2be7d711e18f2f53711c11327293732e42aa
+  openssl 3.0.22-1~deb12u1 pool/updates/main/o/openssl
+  67ebca7e50d17383028045486653492195b83db95f8558709701bb47b5c1ef81
+  08ee68527218d6d9a0fa4741ec8ffef47646cdcad0ed0822b84bf11677c66108
+  openssl 3.0.20-1~deb12u2 pool/main/o/openssl
+  c80a01dfc70ece4dc21168932c37739042d404d46ccc81a5986dd75314ecda6f
+  7279efe85c359500c95aa88347e3395dd303d7566e2bb818d80d96e0c3bb9629
+)
+snapshot=20261125T130000Z # when mirrors had these, so Debian's archive has them as of then
+
+cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/gpu-sharing-operator}
+architecture=$(uname -m) # what is built for, as compilers call it
+flags=(-ffunction-sections -fdata-sections -fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE
+  -D_FORTIFY_SOURCE=2)
+
+# Engines, modules, formats beside X.509 and PEM, protocols beside TLS, and the ciphers and digests that neither TLS
+# with ECDHE or RSA nor a key in PEM, also an encrypted one with AES, needs. MD5 stays for encrypted keys of the older
+# form, and TLS 1.1 for the test in which a server refuses it. Without ui-console nobody is asked on a terminal for a
+# passphrase.
+openssl_left_out=(afalgeng aria async bf blake2 camellia cast cmp cms comp ct des dgram dh dsa dso ec2m engine gost
+  idea ktls legacy md4 mdc2 multiblock nextprotoneg ocb ocsp padlockeng psk rc2 rc4 rfc3779 rmd160 scrypt seed shared
+  siphash siv sm2 sm3 sm4 srp srtp ssl-trace tests ts ui-console whirlpool)
+
+# Protocols, authentication and formats that an API server never asks for.
+curl_left_out=(ALTSVC AWS COOKIES DICT DIGEST_AUTH DOH FILE FORM_API FTP GETOPTIONS GOPHER HEADERS_API HSTS IMAP
+  IPFS KERBEROS_AUTH LDAP LDAPS LIBCURL_OPTION MIME MQTT NEGOTIATE_AUTH NETRC NTLM PARSEDATE POP3 PROGRESS_METER RTSP
+  SHUFFLE_DNS SMB SMTP SRP TELNET TFTP WEBSOCKETS)
+
+# For size, which measured no slower than Debian's -O2: what runs for each byte is assembler. Not with -flto, which
+# would optimise all of it again in each link of a release. The folders and the security level are Debian's. An epoch,
+# because the library contains the date.
+compile_openssl() {
+  perl Configure "linux-$architecture" --prefix=/usr --openssldir=/usr/lib/ssl "${openssl_left_out[@]/#/no-}" \
+    -Os "${flags[@]}" -DOPENSSL_TLS_SECURITY_LEVEL=2 &&
+    SOURCE_DATE_EPOCH=0 make -j"$(nproc)" build_libs &&
+    install -D -m 644 -t "$work/out/lib" libssl.a libcrypto.a &&
+    install -D -m 644 -t "$work/out/include/openssl" include/openssl/*.h &&
+    install -D -m 644 LICENSE.txt "$work/out/licences/openssl"
+}
+
+compile_curl() {
+  local disabled=("${curl_left_out[@]/#/-DCURL_DISABLE_}")
+  cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=None -DCMAKE_POSITION_INDEPENDENT_CODE=ON \
+    -DCMAKE_C_FLAGS="-O2 ${flags[*]} -ffile-prefix-map=$work=." -DCMAKE_INSTALL_PREFIX="$work/out" \
+    -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -DBUILD_STATIC_LIBS=ON -DBUILD_CURL_EXE=OFF \
+    -DBUILD_TESTING=OFF -DBUILD_EXAMPLES=OFF -DBUILD_LIBCURL_DOCS=OFF -DBUILD_MISC_DOCS=OFF -DENABLE_CURL_MANUAL=OFF \
+    -DENABLE_UNIX_SOCKETS=OFF -DCURL_USE_OPENSSL=ON -DOPENSSL_ROOT_DIR="$work/out" -DOPENSSL_USE_STATIC_LIBS=ON \
+    -DUSE_NGHTTP2=ON -DCURL_ZLIB=ON -DCURL_BROTLI=OFF -DCURL_ZSTD=OFF -DUSE_LIBIDN2=OFF -DCURL_USE_LIBPSL=OFF \
+    -DCURL_USE_LIBSSH2=OFF -DCURL_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt -DCURL_CA_PATH=/etc/ssl/certs \
+    "${disabled[@]/%/=ON}" &&
+    cmake --build build &&
+    cmake --install build &&
+    install -D -m 644 COPYING "$work/out/licences/curl"
+}
+
+# Whatever changes what is built: a comment here, or another way to the sources, is no reason to build it again.
+prefix=$cache/libraries/$(printf '%s\n' "$architecture" "${flags[*]}" "${sources[*]}" "${openssl_left_out[*]}" \
+  "${curl_left_out[*]}" "$(declare -f compile_openssl compile_curl)" | sha256sum | cut -c1-16)
+
+say() { printf 'libraries: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+if [[ -f $prefix/versions ]]; then
+  echo "$prefix"
+  exit
+fi
+mkdir -p "$prefix"
+# Two builds at once (the presets debug and fuzz, say): the second waits and finds the result of the first.
+exec 9>"$prefix.lock"
+flock 9
+if [[ -f $prefix/versions ]]; then
+  echo "$prefix"
+  exit
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+log=$prefix/build.log
+: >"$log"
+
+# Addresses of Debian's mirrors, as apt has them.
+# shellcheck disable=SC2016  # A field of apt-get.
+mirrors() { apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' | sort -u; }
+
+# archive POOL: the archive of all that Debian published there, as of $snapshot; nothing where this machine names none.
+archive() {
+  local name=debian key=Origin::Debian template=
+  if [[ $1 = pool/updates/* ]]; then
+    name=debian-security key=Override::Label::Debian-Security
+  fi
+  if [[ -n ${GSO_DEBIAN_SNAPSHOT:-} ]]; then
+    echo "$GSO_DEBIAN_SNAPSHOT/$name/$snapshot/"
+  elif command -v apt-config >/dev/null; then
+    eval "$(apt-config shell template "Acquire::Snapshots::URI::$key")"
+    [[ -z $template ]] || echo "${template//@SNAPSHOTID@/$snapshot}"
+  fi
+}
+
+checked() { echo "$2  $1" | sha256sum --check --quiet 2>/dev/null; }
+
+# fetch FILE POOL SHA256: from GSO_LIBRARY_SOURCES, a mirror or the archive, into $work.
+fetch() {
+  local file=$1 pool=$2 sha256=$3 address
+  if [[ -n ${GSO_LIBRARY_SOURCES:-} ]]; then
+    cp "$GSO_LIBRARY_SOURCES/$file" "$work/$file" 2>>"$log" || return 1
+    checked "$work/$file" "$sha256" || die "$GSO_LIBRARY_SOURCES/$file is not the file that is pinned (SHA-256 $sha256)"
+    return
+  fi
+  [[ ! -f $work/$file ]] || return 0
+  command -v apt-get >/dev/null ||
+    die "apt-get is not here to fetch $file; put it and Debian's patches into a folder; GSO_LIBRARY_SOURCES names that"
+  for address in $(mirrors) $(archive "$pool"); do
+    address=${address%/}/$pool/$file
+    say "fetching ${address##*/}"
+    # apt's own program knows apt's proxies and certificates, and checks the sum.
+    if /usr/lib/apt/apt-helper -o Acquire::http::Timeout=60 -o Acquire::https::Timeout=60 -o APT::Sandbox::User=root \
+      download-file "$address" "$work/$file" "SHA256:$sha256" >>"$log" 2>&1 && checked "$work/$file" "$sha256"; then
+      return
+    fi
+    rm -f "$work/$file"
+  done
+  return 1
+}
+
+# unpack NAME: changes into the newest sources that can be had with Debian's patches, or else without; sets $built.
+unpack() {
+  local at version orig patches name wanted=
+  built=
+  for ((at = 0; at < ${#sources[@]}; at += 5)); do
+    [[ ${sources[at]} = "$1" ]] || continue
+    version=${sources[at + 1]} orig=$1_${sources[at + 1]%-*}.orig.tar.gz patches=$1_${sources[at + 1]}.debian.tar.xz
+    wanted=${wanted:-$orig and $patches}
+    fetch "$orig" "${sources[at + 2]}" "${sources[at + 3]}" || continue
+    built=${built:-${version%-*} unpatched}
+    if fetch "$patches" "${sources[at + 2]}" "${sources[at + 4]}"; then
+      built=$version
+      break
+    fi
+  done
+  [[ -n $built ]] ||
+    die "no Debian mirror of this machine has the sources of $1 (apt's answers: $log); put $wanted into a folder, and name that in GSO_LIBRARY_SOURCES"
+  version=${built%% *}
+  tar -xzf "$work/$1_${version%-*}.orig.tar.gz" -C "$work"
+  cd "$work/$1-${version%-*}"
+  if [[ $built = *unpatched ]]; then
+    say "Debian's patches of $1 are on no mirror and in no archive that this machine names: built without them, which is good enough for tests and refused for an image. GSO_DEBIAN_SNAPSHOT can name an archive of all that Debian published, or GSO_LIBRARY_SOURCES a folder with $wanted (docs/releasing.md); log: $log"
+    return
+  fi
+  rm -rf "$work/debian"
+  tar -xJf "$work/$1_$version.debian.tar.xz" -C "$work"
+  while read -r name _; do
+    [[ -z $name || $name = \#* ]] || patch -p1 --silent <"$work/debian/patches/$name" >>"$log" ||
+      die "Debian's patch $name does not apply; see $log"
+  done <"$work/debian/patches/series"
+}
+
+for library in openssl curl; do
+  unpack "$library"
+  say "building $library $built (log: $log)"
+  if ! "compile_$library" >>"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    die "$library $built does not compile; the log is $log"
+  fi
+  echo "$library=$built" >>"$work/versions"
+done
+rm -rf "${prefix:?}"/{include,lib,licences}
+cp -r "$work"/out/{include,lib,licences} "$prefix"
+cp "$work/versions" "$prefix/versions" # last: what has it is complete
+echo "$prefix"
