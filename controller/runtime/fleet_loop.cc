@@ -199,16 +199,22 @@ boost::asio::awaitable<void> FleetLoop::read_as_new_leader() {
   wake(Duration::zero());
 }
 
-// What the index has assessed of a node depends on whether it is being written.
+// What the index has assessed of a node depends on a change that is being written, until the store shows that.
 void FleetLoop::note_nodes_being_written() {
   NodesBeingWritten now = parts_.executor->nodes_being_written();
   NodesBeingWritten& before = parts_.world->nodes_being_written;
+  const auto alters = [this](const std::string& node, const PatchNode* change) {
+    const Node* stored = change == nullptr ? nullptr : parts_.world->nodes.find(node);
+    return stored != nullptr && !shows(*stored, *change);
+  };
   for (const auto& [node, change] : now) {
     const auto known = before.find(node);
-    if (known == before.end() || !is_same(known->second, change)) parts_.index->note_node_changed(node);
+    const std::shared_ptr<const PatchNode> was = known == before.end() ? nullptr : known->second;
+    const bool is_news = !is_same(was, change) && (alters(node, was.get()) || alters(node, change.get()));
+    if (is_news) parts_.index->note_node_changed(node);
   }
   for (const auto& [node, change] : before)
-    if (!now.contains(node)) parts_.index->note_node_changed(node);
+    if (!now.contains(node) && alters(node, change.get())) parts_.index->note_node_changed(node);
   before = std::move(now);
 }
 

@@ -13,6 +13,19 @@
 
 namespace gso {
 
+namespace {
+
+// The store shows of the operator's write what was assessed when that was handed over, and nothing else.
+bool is_as_assessed(const World& world, const Node* before, const Node* after) {
+  if (before == nullptr || after == nullptr) return false;
+  std::optional<Node> assessed = with_change_being_written(world, *before);
+  if (!assessed) return false;
+  assessed->meta.resource_version = after->meta.resource_version;
+  return *assessed == *after;
+}
+
+}  // namespace
+
 FleetIndex::FleetIndex() : impl_(std::make_unique<Impl>()) {
   note_everything_changed();
 }
@@ -21,7 +34,9 @@ FleetIndex::~FleetIndex() = default;
 void FleetIndex::attach(World& world) {
   Impl& impl = *impl_;
   const auto note_discovery = [&impl](const ObjectKey&, const auto&, const auto&) { impl.discovery_dirty = true; };
-  world.nodes.add_listener([this](const ObjectKey& key, const auto&, const auto&) { note_node_changed(key.name); });
+  world.nodes.add_listener([this, &world](const ObjectKey& key, const auto& before, const auto& after) {
+    if (!is_as_assessed(world, before.get(), after.get())) note_node_changed(key.name);
+  });
   world.operand_pods.add_listener([&impl](const ObjectKey&, const auto& before, const auto& after) {
     if (!impl.everything) impl.index_pod(before.get(), after);
   });

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/model/labels.h"
+#include "tests/reconcilers/fleet_model/same_plan_checks.h"
 #include "tests/reconcilers/rollout/rollout_fleet.h"
 
 namespace gso::test::nodes_being_written_test {
@@ -110,6 +112,24 @@ TEST_F(NodesBeingWritten, TheOthersGoOnBesideIt) {
   answer(slow);  // The API server has refused it: nothing was written.
   EXPECT_TRUE(fleet_->settle());
   EXPECT_EQ(fleet_->restarts(slow, "plugin"), 1);
+}
+
+// One assessment for one write: the store shows what was assessed when the write was handed over.
+TEST_F(NodesBeingWritten, IsAssessedOnceForItsWriteAndAsByANewIndex) {
+  fleet(1, 0).edit("any", "mps-8");
+  const Plan start = next_plan();
+  const std::string first = nodes_of(start).front();
+  hand_over(start, first);
+  (void)fleet_->plan();
+  for (const PlannedAction& planned : start.actions)
+    if (std::holds_alternative<PatchNode>(planned.action)) fleet_->apply(planned);
+  EXPECT_FALSE(fleet_->index.impl().dirty_nodes.contains(first));
+  check_same_plan(*fleet_);
+  fleet_->world.nodes_being_written.erase(first);  // The answer.
+  check_same_plan(*fleet_);
+  fleet_->annotate(first, kHoldAnnotation, "true");
+  EXPECT_TRUE(fleet_->index.impl().dirty_nodes.contains(first));
+  check_same_plan(*fleet_);
 }
 
 TEST_F(NodesBeingWritten, AChangeWhoseEndIsHandedOverKeepsItsSlotUntilTheStoresShowIt) {
