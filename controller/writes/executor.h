@@ -77,6 +77,7 @@ struct ExecutorOptions {
   Duration status_interval = std::chrono::seconds(1);  // Between two statuses of one object in one phase.
   Duration terminal_retry = std::chrono::minutes(2);   // After forbidden or invalid.
   Duration eviction_retry = std::chrono::seconds(10);  // After a PodDisruptionBudget refused.
+  Duration failed_lately = std::chrono::minutes(5);    // How long other nodes start before one whose patch failed.
   ObjectKey state_config_map;    // The operator owns all its keys, and all keys of the shards of the record.
   bool state_in_memory = false;  // The state ConfigMap is kept in the view only, and gone with the process.
 };
@@ -157,6 +158,8 @@ class Executor {
   [[nodiscard]] bool crashed() const { return crashed_; }
   // Writes for a node's change that are planned still and were answered by 403: by node, with the missing right.
   [[nodiscard]] std::map<std::string, std::string> refused_writes() const;
+  // For Snapshot::failed_patches.
+  [[nodiscard]] std::set<std::string> failed_patches();
   // How many things are remembered from pass to pass: what backs off, what was refused, statuses just sent, lines of a
   // dry run. What is over and not planned any more is forgotten at the next pass.
   [[nodiscard]] std::size_t remembered() const { return pauses_.size() + dry_run_logged_.size(); }
@@ -272,6 +275,7 @@ class Executor {
     std::optional<std::string> phase{};  // Of the status that was written: one of another phase is sent.
   };
   std::map<std::string, Pause> pauses_;  // By subject of one action, or "get nodes n".
+  std::map<std::string, MonoTime> failed_patches_;  // By node: when its last patch failed.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;
   std::unique_ptr<k8s::Signal> answered_;  // No write waits for its answer any more.

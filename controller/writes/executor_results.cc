@@ -15,6 +15,7 @@
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/policy.h"
 #include "reconcilers/model/resources.h"
+#include "reconcilers/node/node_change.h"
 #include "reconcilers/reasons/names.h"
 #include "reconcilers/registry.h"
 #include "reconcilers/rollout/stops.h"
@@ -69,6 +70,20 @@ bool is_overload(const k8s::Error& error) {
 
 std::string phase_of_status(const std::string& status_json) {
   return text_at(parse_status(status_json), "phase");
+}
+
+// The action without what differs from pass to pass: who is refused does not ask again for that.
+Action without_moment(Action action) {
+  auto* patch = std::get_if<PatchNode>(&action);
+  if (patch == nullptr) return action;
+  patch->resource_version.reset();
+  const auto change = patch->set_annotations.find(std::string(kChangeAnnotation));
+  if (change == patch->set_annotations.end()) return action;
+  k8s::Result<NodeChange> written = parse_change(change->second);
+  if (!written) return action;
+  written->begun = written->listed = {};
+  change->second = print_change(*written);
+  return action;
 }
 
 // A merge patch that the server refuses if the object has another version; without one it is the patch as it is.
@@ -280,6 +295,7 @@ void Executor::succeed(const RunPtr& run, const PlannedAction& planned, const st
         {.regarding = target, .warning = false, .why = {kEvicted, planned.why.message}, .verb = "Evict"});
   }
   if (std::holds_alternative<PatchNode>(planned.action)) {
+    failed_patches_.erase(target.name);
     parts_.metrics->add("gpusharing_node_changes_total", {{"reason", planned.why.code}});
     if (planned.why.code == kLoadedUngated) note_ungated(target.name);
   }
@@ -331,6 +347,9 @@ bool Executor::fail(const RunPtr& run, const PlannedAction& planned, const k8s::
     return false;
   }
   ++run->result.failed;
+  // What has lost a race only, or is refused like everything, is tried again at once.
+  const bool of_node = std::holds_alternative<PatchNode>(planned.action) && error.reason != k8s::Reason::conflict;
+  if (of_node && !gone && !is_overload(error)) failed_patches_[target.name] = parts_.clock->monotonic();
   if (is_reservation_deletion(planned)) {
     LookupResults::Refusal& refusal = parts_.world->kai.lookups.refusals[remove->uid];
     refusal.at = parts_.clock->monotonic();
@@ -405,6 +424,16 @@ std::map<std::string, std::string> Executor::refused_writes() const {
   return out;
 }
 
+std::set<std::string> Executor::failed_patches() {
+  constexpr std::size_t kMost = 16;  // More are not the nodes' fault: who tried one after the other would ask for all.
+  const MonoTime now = parts_.clock->monotonic();
+  std::erase_if(failed_patches_, [&](const auto& entry) { return now - entry.second >= options_.failed_lately; });
+  std::set<std::string> out;
+  if (failed_patches_.size() > kMost) return out;
+  for (const auto& [node, at] : failed_patches_) out.insert(node);
+  return out;
+}
+
 void Executor::report(const RunPtr& run, const PlannedAction& planned, const k8s::Error& error) {
   const ObjectRef target = target_of(planned.action);
   const bool forbidden = error.reason == k8s::Reason::forbidden;
@@ -429,7 +458,10 @@ std::optional<Duration> Executor::not_before(const PlannedAction& planned) {
   const auto it = pauses_.find(subject_of(planned));
   if (it == pauses_.end()) return std::nullopt;
   const Pause& pause = it->second;
-  if (pause.refused && pause.refused->action.action != planned.action) {
+  const auto is_refused = [&] {
+    return without_moment(pause.refused->action.action) == without_moment(planned.action);
+  };
+  if (pause.refused && !is_refused()) {
     pauses_.erase(it);
     return std::nullopt;
   }

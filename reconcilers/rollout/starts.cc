@@ -83,6 +83,7 @@ class Starter {
     for (Candidates& group : groups_) start_deferred(group);
     for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
     for (Candidates& group : groups_) start_busy(group);
+    for (Candidates& group : groups_) start_failed(group);
   }
 
  private:
@@ -163,6 +164,7 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
       if (!is_repair(*pass_.index.find(name)) || (deferred_.contains(name) && busy_.known(name))) continue;
+      if (has_failed(name)) continue;
       if (try_start(candidates.rollout, name, true) == Outcome::no_slot) return;
     }
   }
@@ -182,6 +184,7 @@ class Starter {
         candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
         if (candidates.ended) return;
         if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
+        if (has_failed(name)) continue;
         const bool some_may_wait = one_more_may_wait(key);
         if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
         const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
@@ -216,6 +219,7 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
       if (deferred == deferred_.end() || is_behind_canary(candidates.rollout, *pass_.index.find(name))) continue;
+      if (has_failed(name)) continue;
       if (pass_.s.now < deferred->second)
         pass_.look_again_in(deferred->second - pass_.s.now);
       else
@@ -234,6 +238,23 @@ class Starter {
       if (busy_.known(name) || (available && !slot)) continue;
       const bool full = try_start(candidates.rollout, name, false) == Outcome::no_slot;
       slot = slot && !(full && available);
+    }
+  }
+
+  // The API server refused its patch, or did not answer: it takes a slot that no other node needs.
+  [[nodiscard]] bool has_failed(const std::string& name) const {
+    return pass_.s.failed_patches != nullptr && pass_.s.failed_patches->contains(name);
+  }
+
+  void start_failed(Candidates& candidates) {
+    if (pass_.s.failed_patches == nullptr) return;
+    for (const std::string& name : *pass_.s.failed_patches) {
+      const auto& pending = candidates.group.pending;
+      if (deferred_.contains(name) || (!pending.contains({true, name}) && !pending.contains({false, name}))) continue;
+      const NodeAssessment& a = *pass_.index.find(name);
+      if (!is_repair(a) && (canary_is_full(candidates) || is_behind_canary(candidates.rollout, a))) continue;
+      if (!pass_.takes_more()) return;
+      (void)try_start(candidates.rollout, name, true);
     }
   }
 
