@@ -29,6 +29,8 @@ void ClusterWatches::add(const k8s::Gvr& gvr, k8s::Store<T>* store, k8s::Result<
   auto watch = std::make_shared<ScopedWatch>();
   if constexpr (std::is_same_v<T, BindRequest>)
     watch->fill(store, &request_counts_, project, nullptr, &request_budget_);  // Tenants make them.
+  else if constexpr (std::is_same_v<T, Node>)
+    watch->fill_alone(store, project, &revision_of_node);  // Heartbeats.
   else
     watch->fill_alone(store, project);
   watch->open(client_, gvr, std::move(options));

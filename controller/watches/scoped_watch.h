@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,8 +18,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -37,7 +37,7 @@ namespace gso {
 // How many scopes hold each object of one store. Scopes name every pod of a fleet, which as text would be as large as
 // half of its store. By print, never by pointers into the store: objects leave that by other ways too (Expectations
 // drops what a GET finds gone).
-using ScopeCounts = std::unordered_map<k8s::Print, int>;
+using ScopeCounts = boost::unordered_flat_map<k8s::Print, int, std::hash<k8s::Print>>;
 
 [[nodiscard]] inline k8s::Print print_of(const k8s::ObjectKey& key) {
   return k8s::Print(key.ns + '/' + key.name);
@@ -117,7 +117,7 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  using Prints = std::unordered_set<k8s::Print>;  // Each counted once for each set that holds it.
+  using Prints = boost::unordered_flat_set<k8s::Print, std::hash<k8s::Print>>;  // Each counted once for each set that holds it.
 
   // A malformed object stays as the store has it, and counts as being there.
   k8s::Result<void> take(std::string_view json, Prints* into) {
@@ -140,7 +140,7 @@ class ScopeSink final : public k8s::WatchSink {
       return {};
     }
     if (relists_)
-      store_->replace(*std::move(object), list_began_);
+      store_->replace_listed(*std::move(object), list_began_);
     else
       store_->apply(*std::move(object));  // Two scopes can hold the same object, one of them a moment behind.
     hold(key, into);
@@ -211,8 +211,9 @@ class ScopedWatch {
   }
   // The same of a store of its own without a limit, which shows each complete view as a whole.
   template <class T>
-  void fill_alone(k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view)) {
-    objects_ = std::make_unique<k8s::StoreSink<T>>(store, project);
+  void fill_alone(k8s::Store<T>* store, k8s::Result<T> (*project)(std::string_view),
+                  k8s::StoreSink<T>::Reviser revise = nullptr) {
+    objects_ = std::make_unique<k8s::StoreSink<T>>(store, project, revise);
   }
   // All that is passed must outlive the watch.
   void open(k8s::Reader* client, k8s::Gvr resource, k8s::WatcherOptions options) {

@@ -38,11 +38,11 @@ std::array<std::string, N> metadata_texts(ondemand::document& object, const std:
 
 Result<ObjectKey> key_of_protobuf(std::string_view text) {
   const auto object = open_protobuf(text);
-  ObjectMeta meta;
-  if (!object || !read_protobuf([&] { protobuf::read_meta(protobuf::meta_of(object->message), nullptr, meta); }))
+  ObjectKey key;
+  if (!object || !read_protobuf([&] { key = protobuf::read_key(protobuf::meta_of(object->message)); }))
     return fail(Reason::decode, "object metadata is not readable: no protobuf");
-  if (meta.name.empty()) return fail(Reason::decode, "object has no metadata.name");
-  return meta.key();
+  if (key.name.empty()) return fail(Reason::decode, "object has no metadata.name");
+  return key;
 }
 
 }  // namespace

@@ -38,6 +38,10 @@ std::optional<ProtobufObject> open_protobuf(std::string_view object) {
 namespace protobuf {
 namespace {
 
+// Of metadata.
+constexpr std::uint32_t kName = text(1);
+constexpr std::uint32_t kNamespace = text(3);
+
 // nullopt: none (an empty message), or one that JSON could not have.
 std::optional<WallTime> read_time(protozero::pbf_reader time) {
   constexpr std::uint32_t kSeconds = number(1);  // metav1.Time has whole seconds: nanoseconds are never written.
@@ -100,8 +104,6 @@ MapEntry read_map_entry(protozero::pbf_reader entry) {
 }
 
 void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta& meta) {
-  constexpr std::uint32_t kName = text(1);
-  constexpr std::uint32_t kNamespace = text(3);
   constexpr std::uint32_t kUid = text(5);
   constexpr std::uint32_t kResourceVersion = text(6);
   constexpr std::uint32_t kGeneration = number(7);
@@ -142,6 +144,16 @@ void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta&
   });
   meta.labels.shrink_to_fit();
   meta.annotations.shrink_to_fit();
+}
+
+ObjectKey read_key(protozero::pbf_reader meta) {
+  ObjectKey out;
+  each_field(meta, [&](std::uint32_t field, protozero::pbf_reader& value) {
+    if (field == kName) out.name = view(value);
+    if (field == kNamespace) out.ns = view(value);
+    return field == kName || field == kNamespace;
+  });
+  return out;
 }
 
 protozero::pbf_reader meta_of(std::string_view message) {

@@ -71,6 +71,9 @@ struct MapEntry {
 using KeepsAnnotation = bool (*)(std::string_view key);
 void read_meta(protozero::pbf_reader message, KeepsAnnotation keeps, ObjectMeta& meta);
 
+// Name and namespace, of metadata.
+[[nodiscard]] ObjectKey read_key(protozero::pbf_reader meta);
+
 // metadata of any object's message: field 1 of all of them.
 [[nodiscard]] protozero::pbf_reader meta_of(std::string_view message);
 

@@ -27,6 +27,15 @@
 
 namespace k8s {
 
+// What can be read of an object without projecting it, where its kind has a way to. Lives as long as the object's bytes.
+struct Revision {
+  std::string_view ns;
+  std::string_view name;
+  std::string_view resource_version;
+  // A hash of what its projection reads, and perhaps of more; 0 is no hash.
+  std::uint64_t content = 0;
+};
+
 // T needs a member `ObjectMeta meta` and operator== (used to stay silent about events that change nothing we keep).
 template <class T>
 class Store {
@@ -62,12 +71,13 @@ class Store {
     buffer_.clear();
     list_began_ = erasures_;
   }
-  void init_apply(T object) {
+  // `content`: Revision's, if it is known; so of apply().
+  void init_apply(T object, std::uint64_t content = 0) {
     if (is_gone(object.meta, list_began_)) return;
     // What has not changed is shared with the view before, so that a relist costs no second fleet of memory.
     auto it = objects_.find(Name(object.meta));
     const bool known = it != objects_.end() && take_version(*it->object, object);
-    put(buffer_, known ? it->object : std::make_shared<T>(std::move(object)));
+    put(buffer_, known ? it->object : std::make_shared<T>(std::move(object)), content);
   }
   void init_erase(const ObjectKey& key) {
     gone_.erase(key);
@@ -88,21 +98,33 @@ class Store {
       if (!objects_.contains(gone)) notify(gone.object, nullptr);
   }
   // Ignores an object that is older than what is held.
-  void apply(T object) {
+  void apply(T object, std::uint64_t content = 0) {
     const T* held = look_up(Name(object.meta));
     if (held != nullptr && older(object.meta.resource_version, held->meta.resource_version)) return;
-    if (!is_gone(object.meta, 0)) replace(std::move(object));
+    if (!is_gone(object.meta, 0)) replace(std::move(object), content);
   }
-  // The same whatever its version, and whether it is gone.
-  void replace(T object) {
+  // Instead of apply(), for an object whose content is that of the one that is held: takes the version alone. False: it
+  // must be applied.
+  bool renew(const Revision& now) {
+    const auto it = objects_.find(Name(now.ns, now.name));
+    if (it == objects_.end() || now.content == 0 || it->content != now.content) return false;
+    std::string& version = it->object->meta.resource_version;
+    if (!older(now.resource_version, version)) version = now.resource_version;
+    return true;
+  }
+  // The same as apply() whatever its version, and whether it is gone.
+  void replace(T object, std::uint64_t content = 0) {
     auto it = objects_.find(Name(object.meta));
-    if (it != objects_.end() && take_version(*it->object, object)) return;
+    if (it != objects_.end() && take_version(*it->object, object)) {
+      it->content = content;
+      return;
+    }
     const auto after = std::make_shared<T>(std::move(object));
-    notify(put(objects_, after), after);
+    notify(put(objects_, after, content), after);
   }
   // The same of a list that began when erasures() had this value: for a view that several watches fill object by
   // object.
-  void replace(T object, std::uint64_t list_began) {
+  void replace_listed(T object, std::uint64_t list_began) {
     if (!is_gone(object.meta, list_began)) replace(std::move(object));
   }
   void erase(const ObjectKey& key) {
@@ -154,6 +176,7 @@ class Store {
   struct Slot {
     // Never null. Mutable: an object of the same key replaces it. Everybody else reads it through a Ptr.
     mutable std::shared_ptr<T> object;
+    mutable std::uint64_t content = 0;  // Of its Revision; 0: not known.
   };
   // Not noexcept: the standard library then keeps each hash beside its slot. Without that, it reads and hashes the name
   // of every object that it passes by.
@@ -178,9 +201,11 @@ class Store {
     return it == objects_.end() ? nullptr : it->object.get();
   }
   // Returns the object that was there before; null: none.
-  static Ptr put(Slots& slots, std::shared_ptr<T> object) {
-    auto [it, added] = slots.insert(Slot{object});
-    return added ? nullptr : std::exchange(it->object, std::move(object));
+  static Ptr put(Slots& slots, std::shared_ptr<T> object, std::uint64_t content) {
+    auto [it, added] = slots.insert(Slot{object, content});
+    if (added) return nullptr;
+    it->content = content;
+    return std::exchange(it->object, std::move(object));
   }
   // resourceVersion alone is no change: heartbeats must not wake planners. Then the object that is held stays, and
   // takes the new version, also for those who share it. That is right because they mean the object as it is on the

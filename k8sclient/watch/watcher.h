@@ -224,9 +224,12 @@ template <class T>
 class StoreSink final : public WatchSink {
  public:
   using Projector = Result<T> (*)(std::string_view json);
+  // nullopt: the object has to be projected.
+  using Reviser = std::optional<Revision> (*)(std::string_view json);
 
-  // `store` must outlive the sink.
-  StoreSink(Store<T>* store, Projector project) : store_(store), project_(project) {}
+  // `store` must outlive the sink. `revise`: for kinds most of whose events change nothing that is kept.
+  StoreSink(Store<T>* store, Projector project, Reviser revise = nullptr)
+      : store_(store), project_(project), revise_(revise) {}
 
   void init() override { store_->init(); }
   Result<void> init_apply(std::string_view json) override {
@@ -236,7 +239,7 @@ class StoreSink final : public WatchSink {
       keep(key);
       return refused(key, object.error());
     }
-    store_->init_apply(*std::move(object));
+    store_->init_apply(*std::move(object), revision_of(json).content);
     return {};
   }
   Result<void> init_remove(std::string_view json) override {
@@ -247,9 +250,11 @@ class StoreSink final : public WatchSink {
   }
   void init_done() override { store_->init_done(); }
   Result<void> apply(std::string_view json) override {
+    const Revision now = revision_of(json);
+    if (store_->renew(now)) return {};
     Result<T> object = project_(json);
     if (!object) return refused(read_object_key(json), object.error());
-    store_->apply(*std::move(object));
+    store_->apply(*std::move(object), now.content);
     return {};
   }
   Result<void> remove(std::string_view json) override {
@@ -262,6 +267,9 @@ class StoreSink final : public WatchSink {
   void skip(std::string_view metadata, const Error& /*why*/) override { keep(read_object_key(metadata)); }
 
  private:
+  [[nodiscard]] Revision revision_of(std::string_view json) const {
+    return revise_ == nullptr ? Revision{} : revise_(json).value_or(Revision{});
+  }
   // What the store has stays, over a relist too.
   void keep(const Result<ObjectKey>& key) {
     if (const T* before = key ? store_->find(*key) : nullptr) store_->init_apply(*before);
@@ -273,6 +281,7 @@ class StoreSink final : public WatchSink {
 
   Store<T>* store_;
   Projector project_;
+  Reviser revise_;
 };
 
 }  // namespace k8s

@@ -91,21 +91,26 @@ namespace message {
 namespace pb = k8s::protobuf;
 using protozero::pbf_reader;
 
-// Calls on_field(field) for each field, which returns false for those that it does not read.
-template <class OnField>
-void each_field(pbf_reader& message, OnField on_field) {
-  while (message.next())
-    if (!on_field(message.tag_and_type())) message.skip();
-}
+constexpr std::uint32_t kMetadata = pb::text(1);
+constexpr std::uint32_t kSpec = pb::text(2);
+constexpr std::uint32_t kStatus = pb::text(3);
+// Of metadata.
+constexpr std::uint32_t kName = pb::text(1);
+constexpr std::uint32_t kResourceVersion = pb::text(6);
+constexpr std::uint32_t kManagedFields = pb::text(17);
+// Of the status.
+constexpr std::uint32_t kCapacity = pb::text(1);
+constexpr std::uint32_t kAllocatable = pb::text(2);
+constexpr std::uint32_t kConditions = pb::text(4);
 
 // Of a message of texts: sets the member of each field that has one.
 template <class Text, class Object>
 void read_texts(pbf_reader message, std::initializer_list<std::pair<std::uint32_t, Text Object::*>> members,
                 Object& out) {
-  each_field(message, [&](std::uint32_t field) {
+  pb::each_field(message, [&](std::uint32_t field, pbf_reader& value) {
     const auto* known = std::ranges::find_if(members, [&](const auto& member) { return member.first == field; });
     if (known == members.end()) return false;
-    out.*(known->second) = Text(pb::view(message));
+    out.*(known->second) = Text(pb::view(value));
     return true;
   });
 }
@@ -120,9 +125,9 @@ Taint read_taint(pbf_reader taint) {
 void read_spec(pbf_reader spec, Node& node) {
   constexpr std::uint32_t kUnschedulable = pb::number(4);
   constexpr std::uint32_t kTaints = pb::text(5);
-  each_field(spec, [&](std::uint32_t field) {
-    if (field == kUnschedulable) node.unschedulable = spec.get_bool();
-    if (field == kTaints) node.taints.push_back(read_taint(spec.get_message()));
+  pb::each_field(spec, [&](std::uint32_t field, pbf_reader& value) {
+    if (field == kUnschedulable) node.unschedulable = value.get_bool();
+    if (field == kTaints) node.taints.push_back(read_taint(value.get_message()));
     return field == kUnschedulable || field == kTaints;
   });
 }
@@ -141,21 +146,18 @@ void read_condition(pbf_reader condition, bool& ready) {
 }
 
 void read_status(pbf_reader status, Fields& fields, Node& node) {
-  constexpr std::uint32_t kCapacity = pb::text(1);
-  constexpr std::uint32_t kAllocatable = pb::text(2);
-  constexpr std::uint32_t kConditions = pb::text(4);
   const auto amount_in = [&fields](std::string_view amount) {
     return [&fields, text = read_quantity(amount)](std::string_view field, std::int64_t& out, std::int64_t parts) {
       return fields.quantity(text, field, out, parts);
     };
   };
-  each_field(status, [&](std::uint32_t field) {
+  pb::each_field(status, [&](std::uint32_t field, pbf_reader& value) {
     if (field == kConditions) {
-      read_condition(status.get_message(), node.ready);
+      read_condition(value.get_message(), node.ready);
       return true;
     }
     if (field != kCapacity && field != kAllocatable) return false;
-    const pb::MapEntry entry = pb::read_map_entry(status.get_message());
+    const pb::MapEntry entry = pb::read_map_entry(value.get_message());
     if (field == kCapacity) read_gpus(entry.key, "status.capacity", amount_in(entry.value), node.capacity);
     if (field == kAllocatable) read_allocatable(entry.key, amount_in(entry.value), node);
     return true;
@@ -163,14 +165,10 @@ void read_status(pbf_reader status, Fields& fields, Node& node) {
 }
 
 void read_node(std::string_view text, Fields& fields, Node& node) {
-  constexpr std::uint32_t kMetadata = pb::text(1);
-  constexpr std::uint32_t kSpec = pb::text(2);
-  constexpr std::uint32_t kStatus = pb::text(3);
-  pbf_reader message(text.data(), text.size());
-  each_field(message, [&](std::uint32_t field) {
-    if (field == kMetadata) pb::read_meta(message.get_message(), keeps_node_annotation, node.meta);
-    if (field == kSpec) read_spec(message.get_message(), node);
-    if (field == kStatus) read_status(message.get_message(), fields, node);
+  pb::each_field({text.data(), text.size()}, [&](std::uint32_t field, pbf_reader& value) {
+    if (field == kMetadata) pb::read_meta(value.get_message(), keeps_node_annotation, node.meta);
+    if (field == kSpec) read_spec(value.get_message(), node);
+    if (field == kStatus) read_status(value.get_message(), fields, node);
     return field == kMetadata || field == kSpec || field == kStatus;
   });
 }
@@ -187,6 +185,46 @@ k8s::Result<Node> project(std::string_view text) {
   forget_registered_gpus(node.meta.annotations);
   if (auto finished = json::finish("Node", fields, node.meta); !finished) return std::unexpected(finished.error());
   return node;
+}
+
+// A hash of the bytes of those fields of a message that `counts` names.
+template <class Counts>
+std::size_t print_of(pbf_reader message, Counts counts) {
+  std::size_t out = 0;
+  const auto here = [&message] { return message.data().data(); };
+  for (const char* begin = here(); message.next(); begin = here()) {
+    const bool counted = counts(message.tag_and_type());
+    message.skip();
+    if (counted) out = out * 31 + std::hash<std::string_view>{}({begin, here()});
+  }
+  return out;
+}
+
+// The print is of everything that read_node() reads, and of more that seldom changes. Heartbeats change none of it: they
+// write the version, managedFields and the times of conditions.
+k8s::Revision revision_of(pbf_reader node) {
+  k8s::Revision out;
+  bool ready = false;
+  const auto add = [&out](std::size_t print) { out.content = out.content * 31 + print; };
+  pb::each_field(node, [&](std::uint32_t field, pbf_reader& value) {
+    if (field == kSpec) add(std::hash<std::string_view>{}(pb::view(value)));
+    if (field != kMetadata && field != kStatus) return field == kSpec;
+    const pbf_reader part = value.get_message();
+    if (field == kMetadata) {
+      out.name = pb::only_text(part, kName);
+      out.resource_version = pb::only_text(part, kResourceVersion);
+      add(print_of(part, [](std::uint32_t inner) { return inner != kResourceVersion && inner != kManagedFields; }));
+      return true;
+    }
+    add(print_of(part, [&](std::uint32_t inner) { return inner == kCapacity || inner == kAllocatable; }));
+    pb::each_field(part, [&](std::uint32_t inner, pbf_reader& condition) {
+      if (inner == kConditions) read_condition(condition.get_message(), ready);
+      return inner == kConditions;
+    });
+    return true;
+  });
+  add(ready ? 1 : 2);
+  return out;
 }
 
 }  // namespace message
@@ -276,6 +314,15 @@ k8s::Result<Node> project_node(std::string_view text) {
   node->meta.labels.share(kFeaturePrefix);
   forget_registered_gpus(node->meta.annotations);
   return node;
+}
+
+std::optional<k8s::Revision> revision_of_node(std::string_view object) {
+  const auto opened = k8s::open_protobuf(object);
+  std::optional<k8s::Revision> out;
+  if (!opened || opened->kind != "Node") return out;
+  const std::string_view node = opened->message;
+  const bool read = k8s::read_protobuf([&] { out = message::revision_of({node.data(), node.size()}); });
+  return read ? out : std::nullopt;
 }
 
 k8s::Result<ConfigMap> project_configmap(std::string_view text) {

@@ -362,6 +362,25 @@ TEST_F(StoreTest, a_new_resource_version_alone_wakes_nobody_but_is_kept) {
   EXPECT_EQ(store.find("a")->meta.resource_version, "5");
 }
 
+TEST_F(StoreTest, an_object_takes_the_version_of_an_event_with_its_content_as_long_as_it_is_the_object_of_that_content) {
+  const auto renews = [this](const char* version, std::uint64_t content = 17) {
+    return store.renew({"", "a", version, content});
+  };
+  EXPECT_FALSE(renews("1")) << "there is none";
+  store.apply(thing("a", 1, "1"), 17);
+  EXPECT_TRUE(renews("3"));
+  EXPECT_TRUE(renews("2")) << "late, and no news";
+  EXPECT_EQ(store.find("a")->meta.resource_version, "3");
+  EXPECT_FALSE(renews("4", 18));
+  store.apply(thing("a", 2, "5"));  // A live GET.
+  EXPECT_FALSE(renews("6")) << "the content was that of the object before";
+  EXPECT_FALSE(renews("6", 0)) << "what is not known equals nothing";
+  store.apply(thing("a", 2, "6"), 17);
+  store.erase({"", "a"});
+  EXPECT_FALSE(renews("7"));
+  EXPECT_THAT(take(), ElementsAre("a ->1", "a 1>2", "a 2>-"));
+}
+
 TEST_F(StoreTest, an_object_that_a_reader_holds_outlives_its_removal) {
   store.apply(thing("a", 7, "1"));
   const auto held = store.get({"", "a"});
