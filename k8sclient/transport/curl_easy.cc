@@ -313,6 +313,13 @@ bool CurlExchange::on_body(std::string_view bytes) {
   return true;
 }
 
+void CurlExchange::reuse(std::string read) {
+  constexpr std::size_t kMostKept = 64U * 1024;
+  if (read.capacity() > kMostKept) return;
+  read.clear();
+  spare_ = std::move(read);
+}
+
 // A server that does not want the rest of a request's body answers, and then resets the stream: such an answer is not
 // to be discarded (RFC 9113, 8.1).
 bool CurlExchange::answer_is_whole() const {

@@ -67,7 +67,9 @@ class CurlExchange final : public CurlTransfer {
 
   [[nodiscard]] HttpResponse take_response() { return std::move(response_); }
   [[nodiscard]] bool has_unread() const { return !response_.body.empty(); }
-  [[nodiscard]] std::string take_unread() { return std::exchange(response_.body, {}); }
+  [[nodiscard]] std::string take_unread() { return std::exchange(response_.body, std::exchange(spare_, {})); }
+  // ByteStream::reuse().
+  void reuse(std::string read);
 
  private:
   [[nodiscard]] bool answer_is_whole() const;
@@ -107,6 +109,7 @@ class CurlExchange final : public CurlTransfer {
   std::array<char, CURL_ERROR_SIZE> error_text_{};
 
   HttpResponse response_;     // Of a stream, `body` is what has not been read yet.
+  std::string spare_;         // For what comes while that is read.
   std::size_t max_body_ = 0;  // What may be held of it.
   std::size_t header_bytes_ = 0;
   int times_sent_ = 0;

@@ -312,6 +312,7 @@ class CurlStream final : public ByteStream {
   int status() const override { return exchange().status(); }
   std::string_view header(std::string_view name) const override { return exchange().response().header(name); }
   asio::awaitable<Result<std::string>> read(Milliseconds idle) override { return read_stream(state_, idle); }
+  void reuse(std::string read) override { exchange().reuse(std::move(read)); }
 
  private:
   [[nodiscard]] CurlExchange& exchange() const { return state_->guard->exchange(); }

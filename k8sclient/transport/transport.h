@@ -67,6 +67,8 @@ class ByteStream {
   // reset with NO_ERROR the same way). Fails with `timeout` when nothing came for `idle`, with `transport` when the
   // connection broke. After an end or an error every further read fails.
   virtual boost::asio::awaitable<Result<std::string>> read(std::chrono::milliseconds idle) = 0;
+  // Gives back what was read, for its memory: each event of a busy watch would otherwise grow a text of its own.
+  virtual void reuse(std::string /*read*/) {}
 };
 
 class Transport {

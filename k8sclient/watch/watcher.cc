@@ -306,6 +306,7 @@ asio::awaitable<WatchInput> Watcher::read() {
     if (!chunk) co_return Failed{named(chunk.error())};
     if (chunk->empty()) co_return Ended{lived, false};
     decoder_.feed(*chunk);
+    stream_->reuse(*std::move(chunk));
     std::optional<WatchInput> event = buffered_event();
     if (event) co_return *std::move(event);
   }

@@ -210,8 +210,10 @@ bool read_rows(Fields& fields, Value value, std::string_view at, const Rows& row
 template <class Rows, class Object>
 bool read_row(Fields& fields, Value value, std::string_view at, std::string_view key, const Rows& rows, Object& out) {
   void (*begin)(Object&) = nullptr;
-  if (key.contains('.')) return true;  // No row's name has one.
+  if (key.empty() || key.contains('.')) return true;  // No row's name has one.
   for (const auto& row : rows) {
+    // Most rows differ in the first byte.
+    if (row.path.size() <= at.size() || row.path[at.size()] != key.front()) continue;
     if (!row.path.starts_with(at) || !row.path.substr(at.size()).starts_with(key)) continue;
     const std::size_t size = at.size() + key.size();
     const std::string_view rest = row.path.substr(size);
