@@ -163,7 +163,7 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
   // By what is said of the policy, and whether it starts changes.
   std::map<std::pair<std::string, bool>, std::vector<std::string>> followers;
   for (const auto& [name, indexed] : index.nodes) {
-    const Node* node = indexed.assessment ? world.nodes.find(name) : nullptr;
+    const Node* node = indexed.assessment ? world.nodes.find(name.view()) : nullptr;
     const auto held = node == nullptr ? index.held_policies.end()
                                       : index.held_policies.find(std::string(indexed.assessment->policy.view()));
     const bool is_freed =
@@ -175,7 +175,7 @@ std::string followers_text(const World& world, const FleetIndex::Impl& index, co
     followers[{fmt::format("policy {} (mode {}{})", next->meta.name, word_of(kPolicyModeWords, mode),
                            paused ? ", paused" : ""),
                mode == PolicyMode::enforce && !paused}]
-        .push_back(name);
+        .emplace_back(name.view());
   }
   std::string out;
   for (auto& [follows, nodes] : followers) {

@@ -74,7 +74,7 @@ std::vector<std::string> FleetIndex::node_names() const {
   std::vector<std::string> out;
   out.reserve(impl_->nodes.size());
   for (const auto& [name, node] : impl_->nodes)
-    if (node.assessment) out.push_back(name);
+    if (node.assessment) out.emplace_back(name.view());
   std::ranges::sort(out);
   return out;
 }
@@ -84,7 +84,7 @@ const std::vector<PluginInstallation>& FleetIndex::installations() const {
 }
 
 const NodeAssessment* FleetIndex::Impl::find(std::string_view node) const {
-  auto it = nodes.find(node);
+  const auto it = nodes.find(node);
   return it == nodes.end() || !it->second.assessment ? nullptr : &*it->second.assessment;
 }
 
@@ -172,7 +172,7 @@ void FleetIndex::Impl::read_record(const World& world, const PlannerSettings& se
 // A key that was verified once is not a typing error on the nodes that still name it.
 void FleetIndex::Impl::note_blocked() {
   for (const auto& [name, node] : nodes)
-    if (node.assessment && node.assessment->blocked_by != nullptr) dirty_nodes.insert(name);
+    if (node.assessment && node.assessment->blocked_by != nullptr) dirty_nodes.emplace(name.view());
 }
 
 void FleetIndex::Impl::note_machines_changed(const World& world, const std::set<MachineId>& machines) {
@@ -267,7 +267,7 @@ void FleetIndex::Impl::refresh(const World& world, const PlannerSettings& settin
         const PluginInstallation& installation = installation_of(*node.assessment);
         const bool uses = installation.ns == config_map.ns && (installation.config_map == config_map.name ||
                                                                installation.announced_config_map == config_map.name);
-        if (uses) dirty_nodes.insert(name);
+        if (uses) dirty_nodes.emplace(name.view());
       }
     }
   }
@@ -294,7 +294,7 @@ void FleetIndex::Impl::assess(const AssessContext& context, const std::string& n
   if (!next.assessment || !next.assessment->change) quiet_changes.erase(name);
   if (next.assessment || !next.share.empty()) {
     count(name, next, 1);
-    nodes.insert_or_assign(name, std::move(next));
+    nodes.insert_or_assign(Interned(name), std::move(next));
   } else if (known != nodes.end()) {
     nodes.erase(known);
   }

@@ -67,6 +67,7 @@ struct IndexedNode {
 struct TextHash {
   using is_transparent = void;
   std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  std::size_t operator()(const Interned& text) const { return (*this)(text.view()); }
 };
 
 class FleetIndex::Impl {
@@ -96,7 +97,7 @@ class FleetIndex::Impl {
   KaiIndex kai;
   DraOffers dra;
   PlanningCache partitioning;
-  std::unordered_map<std::string, IndexedNode, TextHash, std::equal_to<>> nodes;  // Those that add something to it.
+  std::unordered_map<Interned, IndexedNode, TextHash, std::equal_to<>> nodes;  // Those that add something to it.
   std::map<RolloutKey, ProfileRollout> profile_rollouts;
   std::map<std::string, Tally> policies;                       // By policy name.
   std::map<std::string, UnservedNodes, std::less<>> unserved;  // By the policy that governs them; not in `policies`.

@@ -203,9 +203,9 @@ std::string node_obstacle(const RolloutView& rollout) {
   Reason why;
   for (const auto& [name, node] : pass.index.nodes) {
     if (!node.assessment || pass.index.installation_of(*node.assessment).id() != rollout.key.config_map) continue;
-    auto found = untouchable(pass, name, *node.assessment);
-    if (!found || (!first.empty() && first < name)) continue;
-    first = name;
+    auto found = untouchable(pass, std::string(name.view()), *node.assessment);
+    if (!found || (!first.empty() && first < name.view())) continue;
+    first = name.view();
     why = *std::move(found);
   }
   if (first.empty()) return {};

@@ -107,7 +107,7 @@ void report_ungated(Pass& pass, const std::string& name, const NodeAssessment& a
 
 }  // namespace
 
-TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment) {
+TimerKey loading_timer(std::string_view node, const NodeAssessment& assessment) {
   return {Timer::loading, node, assessment.target};
 }
 
@@ -129,9 +129,9 @@ void run_loading_timers(Pass& pass) {
 
 void run_loading_timers_of_all(Pass& pass) {
   for (const auto& [name, indexed] : pass.index.nodes) {
-    const NodeAssessment* a = pass.index.find(name);
-    if (a == nullptr || a->target.empty()) continue;
-    pass.ages.run(loading_timer(name, *a), pass.s.first_look ? earliest_move(pass, *a) : std::nullopt);
+    const auto& a = indexed.assessment;
+    if (!a || a->target.empty()) continue;
+    pass.ages.run(loading_timer(name.view(), *a), pass.s.first_look ? earliest_move(pass, *a) : std::nullopt);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reconcilers/fleet/pass.h"
@@ -34,7 +35,7 @@ void plan_paused_relabels(Pass& pass);  // Nodes that a driver upgrade has drain
 [[nodiscard]] bool must_have_read(const Pass& pass, const std::string& node, const NodeAssessment& assessment);
 
 // Runs while a node loads a profile by itself and does not show it.
-[[nodiscard]] TimerKey loading_timer(const std::string& node, const NodeAssessment& assessment);
+[[nodiscard]] TimerKey loading_timer(std::string_view node, const NodeAssessment& assessment);
 // The operator has waited long enough for a node that loads by itself, and `longer` than that, and replaces its pods.
 [[nodiscard]] bool loading_expired(const Pass& pass, const std::string& node, const NodeAssessment& assessment,
                                    Duration longer = Duration::zero());

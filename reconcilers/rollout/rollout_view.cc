@@ -56,7 +56,7 @@ std::vector<std::string> assumed_nodes(const RolloutView& rollout) {
                     record->recorded_at >= object->meta.creation_timestamp;
   if (!lost || rollout.profile_rollout.tally.unproven == 0) return out;
   for (const auto& [name, node] : rollout.pass.index.nodes)
-    if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment)) out.push_back(name);
+    if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment)) out.emplace_back(name.view());
   std::ranges::sort(out);
   return out;
 }

@@ -427,7 +427,7 @@ std::string overlap_text(const World& world, const FleetIndex::Impl& index, cons
 std::string other_governors_text(const World& world, const FleetIndex::Impl& index, const SharingPolicy& policy) {
   std::map<std::string, std::int64_t> others;
   for (const auto& [name, indexed] : index.nodes) {
-    const Node* node = indexed.assessment ? world.nodes.find(name) : nullptr;
+    const Node* node = indexed.assessment ? world.nodes.find(name.view()) : nullptr;
     if (node == nullptr || indexed.assessment->policy == policy.meta.name || !policy_selects(policy, *node)) continue;
     ++others[std::string(indexed.assessment->policy.view())];
   }

@@ -85,7 +85,7 @@ std::optional<std::pair<std::string, Reason>> first_of_all(const Pass& pass, con
   std::optional<std::pair<std::string, Reason>> out;
   for (const auto& [name, node] : pass.index.nodes) {
     if (!node.assessment || node.assessment->label_by != policy) continue;
-    std::optional<std::pair<std::string, Reason>> found = of(name, *node.assessment);
+    std::optional<std::pair<std::string, Reason>> found = of(std::string(name.view()), *node.assessment);
     if (!found) return std::nullopt;
     if (!out || found->first < out->first) out = std::move(found);  // The nodes are in no order.
   }

@@ -22,7 +22,6 @@ namespace asio = boost::asio;
 struct Setting {
   int nodes = 40;
   std::size_t budget = 4;
-  std::uint64_t seed = 1;
   std::optional<FaultRule> fault = {};  // Of the node `failing`.
   std::string failing = {};
   k8s::Duration most = 1s;  // That a slot may be free while a node waits.
@@ -71,9 +70,7 @@ asio::awaitable<std::string> roll(Scene* scene, Setting setting) {
 
 // How often the fault was met.
 std::uint64_t play(const Setting& setting) {
-  FleetTiming timing;
-  timing.seed = setting.seed;
-  VirtualWorld world(a100s(setting.nodes), {.budget = setting.budget}, timing);
+  VirtualWorld world(a100s(setting.nodes), {.budget = setting.budget});
   if (setting.fault) world.operator_transport.faults().add(*setting.fault);
   Scene& scene = open_scene(world, world.stage_options());
   const auto wrong = world.hear(roll(&scene, setting), 4h);
@@ -93,10 +90,7 @@ Setting with_failing_node(Fault fault) {
 }
 
 TEST(FreeSlots, AreUsedWithinASecondOfAVerifiedNode) {
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
-    SCOPED_TRACE(seed);
-    play({.seed = seed});
-  }
+  play({});
 }
 
 // As by an admission webhook. It is asked again seldom.
