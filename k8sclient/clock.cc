@@ -14,9 +14,7 @@
 #include <cstdint>
 #include <ctime>
 #include <map>
-#include <optional>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 namespace k8s {

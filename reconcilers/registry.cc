@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <set>
-#include <string>
 
 #include "reconcilers/fleet/fleet_index.h"
 #include "reconcilers/fleet/pass.h"
@@ -15,7 +14,6 @@
 #include "reconcilers/model/resources.h"
 #include "reconcilers/model/timer.h"
 #include "reconcilers/node/node_phase.h"
-#include "reconcilers/partitioning/partitioning.h"
 #include "reconcilers/rollout/change_steps.h"
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/label_contest.h"

@@ -12,7 +12,6 @@
 #include "controller/commands/live/live_screen.h"
 #include "controller/commands/rollout/rollout.h"
 #include "controller/commands/shared/session.h"
-#include "controller/commands/status_watch.h"
 #include "controller/reading/cluster_reader.h"
 #include "reconcilers/explain/audit.h"
 #include "reconcilers/explain/what_if.h"

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 
-#include "controller/commands/shared/print.h"
 #include "controller/config/options.h"
 #include "controller/reading/cluster_reader.h"
 #include "controller/reading/reads.h"

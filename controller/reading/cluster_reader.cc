@@ -19,7 +19,6 @@
 #include "controller/reading/reads.h"
 #include "controller/runtime/task_group.h"
 #include "controller/watches/dynamic_watches.h"
-#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/cluster/other_systems.h"

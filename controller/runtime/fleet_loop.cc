@@ -231,7 +231,6 @@ std::optional<Plan> FleetLoop::make_plan() {
   }
   const Timers& timers = after_observing.empty() ? running : after_observing;
   const std::map<std::string, std::string> refused = parts_.executor->refused_writes();
-  const std::set<std::string> failed = parts_.executor->failed_patches();
   const Snapshot snapshot{.world = *parts_.world,
                           .now = now,
                           .timers = timers,
@@ -241,7 +240,7 @@ std::optional<Plan> FleetLoop::make_plan() {
                           .first_look = held_since_.first_look(),
                           .answered_lately = parts_.executor->answered_lately(),
                           .mono = begun,
-                          .failed_patches = &failed};
+                          .failed_patches = parts_.executor->failed_patches()};
   const bool known = !scopes_dirty_ && !parts_.world->unsynced_namespaces.contains(parts_.settings->operator_namespace);
   ReconcilerFilter filter;
   filter.partitioning = parts_.options->partitioning_mode;

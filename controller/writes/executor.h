@@ -274,7 +274,7 @@ class Executor {
     std::optional<Refused> refused{};    // Another action of the subject is sent.
     std::optional<std::string> phase{};  // Of the status that was written: one of another phase is sent.
   };
-  std::map<std::string, Pause> pauses_;  // By subject of one action, or "get nodes n".
+  std::map<std::string, Pause> pauses_;             // By subject of one action, or "get nodes n".
   std::map<std::string, MonoTime> failed_patches_;  // By node: when its last patch failed.
   std::set<std::string> dry_run_logged_;
   std::int64_t in_flight_ = 0;

@@ -8,7 +8,6 @@
 
 #include "k8sclient/api/object_json.h"
 #include "k8sclient/api/status.h"
-#include "k8sclient/value/object.h"
 
 namespace k8s {
 namespace {

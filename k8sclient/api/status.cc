@@ -10,12 +10,10 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "k8sclient/value/encoding.h"
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/json_access.h"
 #include "k8sclient/value/protobuf_object.h"
 

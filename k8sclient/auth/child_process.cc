@@ -20,10 +20,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <memory>
 #include <string_view>
-
-#include "k8sclient/value/error.h"
 
 namespace k8s {
 namespace {

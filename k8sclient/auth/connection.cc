@@ -8,12 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <ranges>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "k8sclient/auth/kubeconfig.h"
 #include "k8sclient/value/encoding.h"

@@ -11,11 +11,9 @@
 #include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "k8sclient/auth/child_process.h"
 #include "k8sclient/backoff.h"
-#include "k8sclient/value/error.h"
 #include "k8sclient/value/json_access.h"
 
 namespace k8s {

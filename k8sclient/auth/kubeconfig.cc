@@ -8,7 +8,6 @@
 #include <ranges>
 #include <utility>
 
-#include "k8sclient/auth/connection.h"
 #include "k8sclient/value/encoding.h"
 #include "k8sclient/value/json_access.h"
 

@@ -15,8 +15,6 @@
 
 #include "k8sclient/value/encoding.h"
 
-#include "k8sclient/transport/curl_target.h"
-
 namespace k8s {
 namespace {
 

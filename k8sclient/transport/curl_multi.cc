@@ -23,8 +23,6 @@
 #include <utility>
 #include <vector>
 
-#include "k8sclient/value/error.h"
-
 namespace k8s {
 namespace asio = boost::asio;
 

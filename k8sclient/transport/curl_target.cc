@@ -3,12 +3,8 @@
 #include <fmt/format.h>
 #include <openssl/x509_vfy.h>
 
-#include <memory>
-#include <string>
 #include <system_error>
 #include <utility>
-
-#include "k8sclient/auth/connection.h"
 
 namespace k8s {
 

@@ -6,9 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/any_io_executor.hpp>
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

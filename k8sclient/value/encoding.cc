@@ -4,7 +4,6 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <new>
 

@@ -1,7 +1,6 @@
 #include "k8sclient/value/interned.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <unordered_set>

@@ -160,6 +160,13 @@ struct ObjectMeta {
   friend bool operator==(const ObjectMeta&, const ObjectMeta&) = default;
 };
 
+// What can be read of a cluster-scoped object without projecting it. Lives as long as the object's bytes.
+struct Revision {
+  std::string_view name;
+  std::string_view resource_version;
+  std::uint64_t content = 0;  // A hash of what its projection reads, and perhaps of more. 0: not known.
+};
+
 // True when both resourceVersions are numbers and a < b. Since Kubernetes 1.35 resourceVersions are comparable by
 // promise, before that by implementation; anything else is never "older".
 [[nodiscard]] bool older(std::string_view a, std::string_view b);

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <utility>
 
 #include "k8sclient/value/encoding.h"
 

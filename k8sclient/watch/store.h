@@ -27,15 +27,6 @@
 
 namespace k8s {
 
-// What can be read of an object without projecting it, where its kind has a way to. Lives as long as the object's bytes.
-struct Revision {
-  std::string_view ns;
-  std::string_view name;
-  std::string_view resource_version;
-  // A hash of what its projection reads, and perhaps of more; 0 is no hash.
-  std::uint64_t content = 0;
-};
-
 // T needs a member `ObjectMeta meta` and operator== (used to stay silent about events that change nothing we keep).
 template <class T>
 class Store {
@@ -106,7 +97,7 @@ class Store {
   // Instead of apply(), for an object whose content is that of the one that is held: takes the version alone. False: it
   // must be applied.
   bool renew(const Revision& now) {
-    const auto it = objects_.find(Name(now.ns, now.name));
+    const auto it = objects_.find(Name("", now.name));
     if (it == objects_.end() || now.content == 0 || it->content != now.content) return false;
     std::string& version = it->object->meta.resource_version;
     if (!older(now.resource_version, version)) version = now.resource_version;

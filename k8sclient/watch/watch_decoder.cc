@@ -8,9 +8,6 @@
 #include <cstdint>
 #include <expected>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "k8sclient/value/encoding.h"

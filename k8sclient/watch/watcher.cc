@@ -9,9 +9,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
-#include <utility>
 
-#include "k8sclient/api/object_json.h"
 #include "k8sclient/api/status.h"
 
 namespace k8s {

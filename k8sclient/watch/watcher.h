@@ -224,8 +224,7 @@ template <class T>
 class StoreSink final : public WatchSink {
  public:
   using Projector = Result<T> (*)(std::string_view json);
-  // nullopt: the object has to be projected.
-  using Reviser = std::optional<Revision> (*)(std::string_view json);
+  using Reviser = Revision (*)(std::string_view json);
 
   // `store` must outlive the sink. `revise`: for kinds most of whose events change nothing that is kept.
   StoreSink(Store<T>* store, Projector project, Reviser revise = nullptr)
@@ -267,9 +266,7 @@ class StoreSink final : public WatchSink {
   void skip(std::string_view metadata, const Error& /*why*/) override { keep(read_object_key(metadata)); }
 
  private:
-  [[nodiscard]] Revision revision_of(std::string_view json) const {
-    return revise_ == nullptr ? Revision{} : revise_(json).value_or(Revision{});
-  }
+  [[nodiscard]] Revision revision_of(std::string_view json) const { return revise_ ? revise_(json) : Revision{}; }
   // What the store has stays, over a relist too.
   void keep(const Result<ObjectKey>& key) {
     if (const T* before = key ? store_->find(*key) : nullptr) store_->init_apply(*before);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +13,6 @@
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/profile/field_names.h"
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "reconcilers/cluster/discovery.h"

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/discovery.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/model/json_access.h"

@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <ranges>
 #include <tuple>
@@ -15,7 +14,6 @@
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/cluster/other_systems.h"
 #include "reconcilers/cluster/plugin_settings.h"
-#include "reconcilers/explain/node.h"
 #include "reconcilers/explain/pod.h"
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/model/object_refs.h"

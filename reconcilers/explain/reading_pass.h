@@ -69,8 +69,8 @@ class ReadingPass {
 // --- What a node in a change waits for at present, as text.
 
 // "the node is not Ready", "waits for pod plugin-x to end", "pod mps-x container mps: CrashLoopBackOff …", "verifying:
-// …". One sentence for each row of node_step.h, whose step() says which row applies, with the stops and the settings of
-// the pass; also the workloads that it waits for, and deadline_text(). Never empty for a node with a change
+// …". One sentence for each row of docs/node-steps.md (step() says which row applies), with the stops and the
+// settings of the pass; also the workloads that it waits for, and deadline_text(). Never empty for a node with a change
 // (`assessment.change`).
 [[nodiscard]] std::string change_step(ReadingPass& pass, const Node& node, const NodeAssessment& assessment);
 

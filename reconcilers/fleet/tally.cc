@@ -10,7 +10,6 @@
 #include "reconcilers/cluster/policy_match.h"
 #include "reconcilers/model/labels.h"
 #include "reconcilers/node/node_change.h"
-#include "reconcilers/node/node_labels.h"
 #include "reconcilers/node/node_patch.h"
 #include "reconcilers/node/node_phase.h"
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "k8sclient/value/encoding.h"
 #include "reconcilers/cluster/kai_view.h"
 #include "reconcilers/model/kai_objects.h"

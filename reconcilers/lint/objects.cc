@@ -2,7 +2,6 @@
 #include "reconcilers/lint/objects.h"
 
 #include <algorithm>
-#include <array>
 
 namespace gso {
 namespace {

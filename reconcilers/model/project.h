@@ -26,9 +26,9 @@ struct SharingRollout;  // policy.h
 // field. Unknown fields are ignored.
 
 k8s::Result<Node> project_node(std::string_view object);  // Also from protobuf (k8sclient/value/protobuf_object.h).
-// Of a Node in protobuf; nullopt: it is in JSON, or no Node. `content` is equal only for those that project_node() makes
-// equal but for the version; a hash that anybody can compute, so whoever may write a Node can hide its next change.
-std::optional<k8s::Revision> revision_of_node(std::string_view object);
+// Of a Node in protobuf, for k8s::StoreSink. The content is equal only for those that project_node() makes equal but
+// for the version. Anybody can compute the hash: whoever may write a Node can hide its next change.
+k8s::Revision revision_of_node(std::string_view object);
 k8s::Result<ConfigMap> project_configmap(std::string_view json);
 k8s::Result<DaemonSet> project_daemonset(std::string_view json);
 k8s::Result<ControllerRevision> project_controller_revision(std::string_view json);

@@ -200,13 +200,13 @@ std::size_t print_of(pbf_reader message, Counts counts) {
   return out;
 }
 
-// The print is of everything that read_node() reads, and of more that seldom changes. Heartbeats change none of it: they
-// write the version, managedFields and the times of conditions.
-k8s::Revision revision_of(pbf_reader node) {
+// The print is of everything that read_node() reads, and of more that seldom changes. Heartbeats change none of it:
+// they write the version, managedFields and the times of conditions.
+k8s::Revision revision_of(std::string_view node) {
   k8s::Revision out;
   bool ready = false;
   const auto add = [&out](std::size_t print) { out.content = out.content * 31 + print; };
-  pb::each_field(node, [&](std::uint32_t field, pbf_reader& value) {
+  pb::each_field({node.data(), node.size()}, [&](std::uint32_t field, pbf_reader& value) {
     if (field == kSpec) add(std::hash<std::string_view>{}(pb::view(value)));
     if (field != kMetadata && field != kStatus) return field == kSpec;
     const pbf_reader part = value.get_message();
@@ -316,13 +316,12 @@ k8s::Result<Node> project_node(std::string_view text) {
   return node;
 }
 
-std::optional<k8s::Revision> revision_of_node(std::string_view object) {
-  const auto opened = k8s::open_protobuf(object);
-  std::optional<k8s::Revision> out;
-  if (!opened || opened->kind != "Node") return out;
-  const std::string_view node = opened->message;
-  const bool read = k8s::read_protobuf([&] { out = message::revision_of({node.data(), node.size()}); });
-  return read ? out : std::nullopt;
+k8s::Revision revision_of_node(std::string_view object) {
+  const auto node = k8s::open_protobuf(object);
+  k8s::Revision out;
+  if (!node || node->kind != "Node" || !k8s::read_protobuf([&] { out = message::revision_of(node->message); }))
+    return {};
+  return out;
 }
 
 k8s::Result<ConfigMap> project_configmap(std::string_view text) {

@@ -192,8 +192,8 @@ struct Snapshot {
   // The same moment as `now`, for the ages of what this process has read: no step of the wall clock changes them.
   MonoTime mono = one_look(now);
   // Nodes whose last patch was refused, or whose answer was lost, a few minutes ago at most: they start after the
-  // others, which would wait for the slot of the same node again and again. Null: none known.
-  const std::set<std::string>* failed_patches = nullptr;
+  // others, which would wait for the slot of the same node again and again.
+  std::set<std::string> failed_patches{};
 };
 
 }  // namespace gso

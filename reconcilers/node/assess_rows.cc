@@ -1,4 +1,4 @@
-// The phase of a node: one function for each row N1 to N8 of the table in node_step.h, in its order.
+// The phase of a node: one function for each row N1 to N8 of the table in docs/node-steps.md, in its order.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -111,7 +111,7 @@ class Assessor {
   void verify_target();
   void doubt_what_fits_several_profiles();
 
-  // --- The phase (assess_rows.cc): the rows of node_step.h, in the order in which they are asked. True: the row
+  // --- The phase (assess_rows.cc): the rows of docs/node-steps.md, in the order in which they are asked. True: the row
   // applies.
   void decide();
   bool n1_no_profiles();

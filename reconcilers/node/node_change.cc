@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <simdjson.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>

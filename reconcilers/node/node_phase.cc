@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <string>
 
 #include "reconcilers/cluster/cluster_pods.h"
 #include "reconcilers/cluster/label_owners.h"

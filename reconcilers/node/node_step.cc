@@ -1,4 +1,4 @@
-// One branch for each row of the table in node_step.h, in its order.
+// One branch for each row of the table in docs/node-steps.md, in its order.
 #include "reconcilers/node/node_step.h"
 
 #include <fmt/format.h>

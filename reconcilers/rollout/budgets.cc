@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <ranges>
-#include <set>
 #include <utility>
-#include <vector>
 
 #include "reconcilers/model/message_text.h"
 #include "reconcilers/node/node_change.h"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "reconcilers/cluster/other_systems.h"
@@ -15,7 +14,6 @@
 #include "reconcilers/rollout/drain.h"
 #include "reconcilers/rollout/recorded_timers.h"
 #include "reconcilers/rollout/rollout_view.h"
-#include "reconcilers/rollout/slots.h"
 
 namespace gso {
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <map>
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "reconcilers/cluster/label_owners.h"

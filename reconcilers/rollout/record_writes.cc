@@ -6,11 +6,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <ranges>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "k8sclient/value/selectors.h"

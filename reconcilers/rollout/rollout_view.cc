@@ -1,13 +1,8 @@
 #include "reconcilers/rollout/rollout_view.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "reconcilers/model/json_access.h"
-#include "reconcilers/model/labels.h"
 #include "reconcilers/model/plan_draft.h"
 #include "reconcilers/model/policy.h"
 
@@ -56,7 +51,8 @@ std::vector<std::string> assumed_nodes(const RolloutView& rollout) {
                     record->recorded_at >= object->meta.creation_timestamp;
   if (!lost || rollout.profile_rollout.tally.unproven == 0) return out;
   for (const auto& [name, node] : rollout.pass.index.nodes)
-    if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment)) out.emplace_back(name.view());
+    if (node.share.counts.unproven > 0 && node.assessment && rollout.has(*node.assessment))
+      out.emplace_back(name.view());
   std::ranges::sort(out);
   return out;
 }

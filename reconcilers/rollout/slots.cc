@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <functional>
 
 #include "reconcilers/kai/index.h"

@@ -69,6 +69,7 @@ class Starter {
     // Nodes whose workloads have had their turn.
     for (const std::string& name : pass_.index.nodes_in(Bucket::deferred))
       if (const auto until = deferred_until(pass_, name)) deferred_.emplace(name, *until);
+    for (const std::string& name : pass_.s.failed_patches) deferred_.try_emplace(name, WallTime{});
     // Nodes that wait for slots for their gang peers are not listed again in every pass.
     for (const SeenNode& seen : seen_nodes(pass_, Timer::gang_waits)) {
       const bool waits = seen.assessment.phase == Phase::pending;
@@ -83,7 +84,6 @@ class Starter {
     for (Candidates& group : groups_) start_deferred(group);
     for (const auto& [rollout, name] : busy_reloads_) start_reload(*rollout, name, true);
     for (Candidates& group : groups_) start_busy(group);
-    for (Candidates& group : groups_) start_failed(group);
   }
 
  private:
@@ -164,7 +164,6 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       if (available || !pass_.takes_more()) return;
       if (!is_repair(*pass_.index.find(name)) || (deferred_.contains(name) && busy_.known(name))) continue;
-      if (has_failed(name)) continue;
       if (try_start(candidates.rollout, name, true) == Outcome::no_slot) return;
     }
   }
@@ -184,7 +183,6 @@ class Starter {
         candidates.ended = canary_is_full(candidates) || !pass_.takes_more();
         if (candidates.ended) return;
         if (deferred_.contains(name) || is_repair(a) || is_behind_canary(candidates.rollout, a)) continue;
-        if (has_failed(name)) continue;
         const bool some_may_wait = one_more_may_wait(key);
         if (candidates.busy.size() >= (some_may_wait ? BusyNodes::kLookAhead : BusyNodes::kMostLookedAt)) break;
         const Outcome outcome = busy_.known(name) ? Outcome::busy : try_start(candidates.rollout, name, false);
@@ -219,7 +217,8 @@ class Starter {
     for (const auto& [available, name] : candidates.group.pending) {
       const auto deferred = deferred_.find(name);
       if (deferred == deferred_.end() || is_behind_canary(candidates.rollout, *pass_.index.find(name))) continue;
-      if (has_failed(name)) continue;
+      // The API server refused its patch, or did not answer: it takes a slot that no other node needs.
+      if (deferred->second == WallTime{} && some_busy_start()) continue;
       if (pass_.s.now < deferred->second)
         pass_.look_again_in(deferred->second - pass_.s.now);
       else
@@ -238,23 +237,6 @@ class Starter {
       if (busy_.known(name) || (available && !slot)) continue;
       const bool full = try_start(candidates.rollout, name, false) == Outcome::no_slot;
       slot = slot && !(full && available);
-    }
-  }
-
-  // The API server refused its patch, or did not answer: it takes a slot that no other node needs.
-  [[nodiscard]] bool has_failed(const std::string& name) const {
-    return pass_.s.failed_patches != nullptr && pass_.s.failed_patches->contains(name);
-  }
-
-  void start_failed(Candidates& candidates) {
-    if (pass_.s.failed_patches == nullptr) return;
-    for (const std::string& name : *pass_.s.failed_patches) {
-      const auto& pending = candidates.group.pending;
-      if (deferred_.contains(name) || (!pending.contains({true, name}) && !pending.contains({false, name}))) continue;
-      const NodeAssessment& a = *pass_.index.find(name);
-      if (!is_repair(a) && (canary_is_full(candidates) || is_behind_canary(candidates.rollout, a))) continue;
-      if (!pass_.takes_more()) return;
-      (void)try_start(candidates.rollout, name, true);
     }
   }
 

@@ -6,7 +6,6 @@
 #include <map>
 #include <ranges>
 #include <tuple>
-#include <utility>
 
 #include "reconcilers/cluster/facts.h"
 #include "reconcilers/model/labels.h"

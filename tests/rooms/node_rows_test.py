@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of reconcilers/node/node_step.h have their rows in the order in which the code asks them."""
+"""The tables of docs/node-steps.md have their rows in the order in which the code asks them."""
 import pathlib
 import re
 import sys
@@ -8,8 +8,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def rows_of_table(letter):
-    text = (ROOT / "reconcilers/node/node_step.h").read_text()
-    return [int(number) for number in re.findall(r"^//   %s(\d+) " % letter, text, re.MULTILINE)]
+    text = (ROOT / "docs/node-steps.md").read_text()
+    return [int(number) for number in re.findall(r"^\| %s(\d+) \|" % letter, text, re.MULTILINE)]
 
 
 def rows_of_code(path, pattern):
@@ -25,7 +25,7 @@ def main():
         table, code = rows_of_table(letter), rows_of_code(path, pattern)
         if not table or table != code or table != list(range(1, len(table) + 1)):
             mistakes += 1
-            print("node_step.h has the rows %s of table %s, and %s asks %s" % (table, letter, path, code))
+            print("node-steps.md has the rows %s of table %s, and %s asks %s" % (table, letter, path, code))
     print("2 tables, %d mistakes" % mistakes)
     return mistakes > 0
 

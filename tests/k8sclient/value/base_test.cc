@@ -362,9 +362,9 @@ TEST_F(StoreTest, a_new_resource_version_alone_wakes_nobody_but_is_kept) {
   EXPECT_EQ(store.find("a")->meta.resource_version, "5");
 }
 
-TEST_F(StoreTest, an_object_takes_the_version_of_an_event_with_its_content_as_long_as_it_is_the_object_of_that_content) {
+TEST_F(StoreTest, an_event_with_the_content_of_the_object_brings_its_version_alone) {
   const auto renews = [this](const char* version, std::uint64_t content = 17) {
-    return store.renew({"", "a", version, content});
+    return store.renew({"a", version, content});
   };
   EXPECT_FALSE(renews("1")) << "there is none";
   store.apply(thing("a", 1, "1"), 17);
