@@ -90,7 +90,8 @@ class Table(unittest.TestCase):
                              "rounds": [a_round(11.0, 10.0)], "growth": []})
         row = next(line for line in text.splitlines() if line.startswith("label on every Node: first PATCH"))
         self.assertEqual(row.split("s", 1)[1].split()[-4:], ["11.0", "-", "30.0", "10.0"])
-        self.assertRegex(text, r"over the sender without a watch +1\.10 +target: 1\.10")
+        self.assertRegex(text, r"(?m)over the sender without a watch +1\.10$")
+        self.assertRegex(text, r"beside the operator's watch +- +target: 1\.08")
 
 
 class Plot(unittest.TestCase):
