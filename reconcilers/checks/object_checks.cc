@@ -13,6 +13,7 @@
 #include "reconcilers/checks/check_functions.h"
 #include "reconcilers/cluster/config_maps.h"
 #include "reconcilers/cluster/plugin_settings.h"
+#include "reconcilers/model/labels.h"
 #include "reconcilers/model/object_refs.h"
 #include "reconcilers/profile/field_names.h"
 
