@@ -15,8 +15,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
-
 namespace {
 
 constexpr std::string_view kBash = R"(_gpu_sharing_operator() {
@@ -234,15 +232,15 @@ namespace {
 constexpr std::chrono::seconds kPatience(2);
 constexpr int kMostCompletions = 500;
 
-asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {
+boost::asio::awaitable<int> ask(Session session, std::vector<NameQuestion> questions, std::vector<std::string>* names) {
   *names = co_await list_names(session.client, session.clock, questions, session.namespace_name);
   co_return 0;
 }
 
 }  // namespace
 
-asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::Clock* clock,
-                                                     std::vector<NameQuestion> questions, std::string ns) {
+boost::asio::awaitable<std::vector<std::string>> list_names(k8s::Reader* client, k8s::Clock* clock,
+                                                            std::vector<NameQuestion> questions, std::string ns) {
   std::vector<std::string> out;
   const k8s::MonoTime deadline = clock->monotonic() + kPatience;
   for (const NameQuestion& question : questions) {

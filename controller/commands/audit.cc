@@ -23,7 +23,6 @@
 namespace gso {
 namespace {
 
-namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kAuditCommand = "gpu-sharing-operator audit";
@@ -201,8 +200,8 @@ int audit_view(ClusterView& view, const PlannerSettings& given, OutputForm form,
   return code;
 }
 
-asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, AuditOptions audit, PlannerSettings settings,
-                                   std::ostream* out, std::ostream* err) {
+boost::asio::awaitable<int> audit_cluster(k8s::Reader* client, k8s::Clock* clock, AuditOptions audit,
+                                          PlannerSettings settings, std::ostream* out, std::ostream* err) {
   ClusterView view;
   const k8s::Result<void> read = co_await read_cluster(client, clock, settings, &view);
   if (!read) co_return refuse(*err, kAuditCommand, read.error().message);

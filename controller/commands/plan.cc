@@ -24,8 +24,6 @@
 namespace gso {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 constexpr std::string_view kPlanCommand = "gpu-sharing-operator plan";
 
 // Timers appear one after another (settled, then soaking), so crediting them is repeated until no new one shows.
@@ -54,8 +52,8 @@ Plan plan_with_credit(const ClusterView& view, const PlanOptions& options, WallT
 
 void print_json(const Plan& plan, std::ostream& out) {
   const auto as_json = [](const auto& value) { return to_json(value); };
-  const OrderedJson document{{"actions", json_list(plan.actions, as_json)},
-                             {"findings", json_list(plan.findings, as_json)}};
+  const nlohmann::ordered_json document{{"actions", json_list(plan.actions, as_json)},
+                                        {"findings", json_list(plan.findings, as_json)}};
   print_document(document, OutputForm::json, out);
 }
 

@@ -18,8 +18,6 @@
 namespace gso {
 namespace {
 
-namespace asio = boost::asio;
-
 constexpr std::string_view kRunCommand = "gpu-sharing-operator";
 
 std::string instance_name() {
@@ -42,7 +40,7 @@ std::string host_of(const std::string& server) {
   return server.substr(from, server.find('/', from) - from);
 }
 
-asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
+boost::asio::awaitable<int> control(Session session, Options options, std::ostream* err) {
   // The kubeconfig's namespace is where its user works, not where the operator lives: only a pod's own counts.
   if (options.namespace_.empty() && options.kubeconfig.empty() && k8s::runs_in_cluster(k8s::process_environment()))
     options.namespace_ = session.namespace_name;

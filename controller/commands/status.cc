@@ -24,7 +24,6 @@
 namespace gso {
 namespace {
 
-namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::string_view kStatusCommand = "gpu-sharing-operator status";
@@ -235,9 +234,9 @@ int print_status(const FleetLook& look, const StatusView& view, std::ostream& ou
   return status.exit_status();
 }
 
-asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
-                                       PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
-                                       std::ostream* err) {
+boost::asio::awaitable<int> status_on_cluster(k8s::Reader* client, k8s::Clock* clock, OutputForm form, NodeFilter only,
+                                              PlannerSettings settings, k8s::ObjectKey lease, std::ostream* out,
+                                              std::ostream* err) {
   World world;
   std::vector<std::string> incomplete;
   SharingKinds kinds;

@@ -15,8 +15,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
-
 namespace {
 constexpr k8s::Duration kPoll = std::chrono::milliseconds(500);
 constexpr k8s::Duration kGlance = std::chrono::seconds(5);
@@ -104,8 +102,8 @@ std::optional<NoOperator> no_operator_among(const std::vector<std::string>& leas
                     true};
 }
 
-asio::awaitable<OperatorPresence> find_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease,
-                                                std::vector<std::string>* incomplete) {
+boost::asio::awaitable<OperatorPresence> find_operator(k8s::Reader* client, k8s::Clock* clock, k8s::ObjectKey lease,
+                                                       std::vector<std::string>* incomplete) {
   OperatorPresence out;
   const k8s::MonoTime end = clock->monotonic() + kGlance;
   LeaseRenewals renewals;

@@ -19,7 +19,6 @@
 namespace gso {
 namespace {
 
-namespace asio = boost::asio;
 using Json = nlohmann::json;
 
 // Far more than any object that this webhook is asked about has. Deeper texts could exhaust the stack.
@@ -266,7 +265,7 @@ HttpAnswer answer_with(const Review& review, const AdmissionVerdict& verdict, co
   return {200, "application/json", dump(answer)};
 }
 
-asio::awaitable<HttpAnswer> answer(std::shared_ptr<const AdmissionParts> parts, HttpRequest request) {
+boost::asio::awaitable<HttpAnswer> answer(std::shared_ptr<const AdmissionParts> parts, HttpRequest request) {
   if (request.path != kAdmissionPath)
     co_return text_answer(404, fmt::format("not found; available: {}\n", kAdmissionPath));
   if (request.method != "POST") {

@@ -11,8 +11,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
-
 namespace {
 
 // Small pages: the answer to a page is in memory as a whole, and so are its texts until they are cut.
@@ -50,7 +48,7 @@ k8s::Duration DaemonSetSearch::pause() const {
   return awaits_operator || nothing ? parts_.soon : kPeriod;
 }
 
-asio::awaitable<void> DaemonSetSearch::run() {
+boost::asio::awaitable<void> DaemonSetSearch::run() {
   while (!stopping_) {
     if (policies_known()) {
       due_ = false;
@@ -76,7 +74,7 @@ asio::awaitable<void> DaemonSetSearch::run() {
   }
 }
 
-asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
+boost::asio::awaitable<k8s::Result<SeenDaemonSets>> DaemonSetSearch::search() {
   SeenDaemonSets found;
   const World& world = *parts_.world;
   const auto take = [&found, &world](std::optional<std::string_view> json) -> k8s::Result<void> {

@@ -105,9 +105,7 @@ Result<std::vector<std::string>> decode_group_versions(std::string_view json) {
 
 // --- ApiClient::served() and discover().
 
-namespace asio = boost::asio;
-
-asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
+boost::asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   const std::string name = group_version(gvr);
   Result<std::string> document = co_await get_path(group_version_path(gvr), options);
   if (document) {
@@ -126,7 +124,7 @@ asio::awaitable<Result<bool>> ApiClient::served(Gvr gvr, CallOptions options) {
   co_return fail(Reason::unavailable, fmt::format("{} is named by discovery, but its document answers 404", name));
 }
 
-asio::awaitable<Result<ServedKinds>> ApiClient::discover(CallOptions options) {
+boost::asio::awaitable<Result<ServedKinds>> ApiClient::discover(CallOptions options) {
   HttpRequest request;
   request.path = "/apis";
   request.accept =

@@ -46,12 +46,10 @@ Result<std::vector<std::pair<std::string, std::string>>> impersonation_headers(c
 
 namespace {
 
-namespace asio = boost::asio;
-
 class StaticToken final : public CredentialSource {
  public:
   explicit StaticToken(std::string token) : token_(std::move(token)) {}
-  asio::awaitable<Result<std::string>> token(MonoTime /*deadline*/) override { co_return token_; }
+  boost::asio::awaitable<Result<std::string>> token(MonoTime /*deadline*/) override { co_return token_; }
   void invalidate() override {}  // There is no other one.
 
  private:
@@ -75,7 +73,7 @@ class TokenFile final : public CredentialSource {
   TokenFile(std::string path, Clock* clock, std::string fallback)
       : path_(std::move(path)), clock_(clock), token_(std::move(fallback)) {}
 
-  asio::awaitable<Result<std::string>> token(MonoTime /*deadline*/) override {
+  boost::asio::awaitable<Result<std::string>> token(MonoTime /*deadline*/) override {
     const MonoTime now = clock_->monotonic();
     if (read_at_ && now - *read_at_ < kTokenFilePeriod) co_return token_;
     Result<std::string> fresh = read_token(path_);

@@ -19,7 +19,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
@@ -293,7 +292,7 @@ void print(const RolloutCall& call, const Outcome& found) {
 
 // Of the world as it is then. `policy`: of that one alone; empty: of all. Those of `found->without_file` that a file
 // has nothing to do with are left out.
-asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
+boost::asio::awaitable<k8s::Result<void>> find_differences(RolloutCall* call, std::string policy, Outcome* found) {
   const k8s::WallTime now = call->clock->now();
   found->nodes = found->file.cluster_policy ? announced_differences(call->world, call->settings, now)
                                             : differences(call->world, call->settings, now);
@@ -332,7 +331,7 @@ void learn_present_texts(RolloutCall& call, Outcome& found) {
 
 }  // namespace
 
-asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy) {
+boost::asio::awaitable<int> preview(RolloutCall* call, std::optional<GivenText> given, std::string policy) {
   const k8s::WallTime now = call->clock->now();
   const std::string unread = coverage_gap(call->world, call->settings);
   if (!unread.empty()) co_return call->refuse(unread);

@@ -17,7 +17,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
@@ -146,7 +145,7 @@ k8s::Result<EditedFile> apply_cluster_policy(RolloutCall& call, const k8s::Resul
   return file;
 }
 
-asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPolicyPreview* preview) {
+boost::asio::awaitable<k8s::Result<void>> read_announced(RolloutCall* call, ClusterPolicyPreview* preview) {
   const k8s::Result<std::string> present =
       co_await call->client->get(resources::cluster_policies, ObjectKey{"", preview->name});
   if (!present)

@@ -19,7 +19,6 @@
 
 namespace gso {
 
-namespace asio = boost::asio;
 using OrderedJson = nlohmann::ordered_json;
 
 namespace {
@@ -165,8 +164,8 @@ void print_what_holds(const RolloutCall& call, const Holds& holds) {
 }
 
 // One write, which an operator applies when it sees it: another value of the annotation, and whose stops that ends.
-asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, std::string retry,
-                                      std::optional<std::string> baseline, std::vector<RolloutFacts> ended) {
+boost::asio::awaitable<bool> ask_for_attempt(RolloutCall* call, std::string policy, std::string retry,
+                                             std::optional<std::string> baseline, std::vector<RolloutFacts> ended) {
   OrderedJson annotations{{kRetryAnnotation, retry}};
   if (baseline) annotations[std::string(kAdoptAnnotation)] = *baseline;
   std::vector<std::string> uids;
@@ -251,7 +250,7 @@ void print_started(RolloutCall& call, const std::string& policy, bool retries, c
 
 }  // namespace
 
-asio::awaitable<int> rollout_start(RolloutCall* call) {
+boost::asio::awaitable<int> rollout_start(RolloutCall* call) {
   const std::string name = call->options.name.empty() ? std::string(kDefaultPolicy)
                                                       : policy_of(call->options.name).value_or(call->options.name);
   const SharingPolicy* policy = call->world.policies.find(name);
