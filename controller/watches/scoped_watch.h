@@ -117,8 +117,8 @@ class ScopeSink final : public k8s::WatchSink {
   }
 
  private:
-  using Prints =
-      boost::unordered_flat_set<k8s::Print, std::hash<k8s::Print>>;  // Each counted once for each set that holds it.
+  // Each is counted once for each set that holds it.
+  using Prints = boost::unordered_flat_set<k8s::Print, std::hash<k8s::Print>>;
 
   // A malformed object stays as the store has it, and counts as being there.
   k8s::Result<void> take(std::string_view json, Prints* into) {

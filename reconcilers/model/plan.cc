@@ -271,13 +271,7 @@ Node patched(Node node, const PatchNode& patch) {
 }
 
 bool shows(const Node& node, const PatchNode& patch) {
-  const auto has = [](const k8s::StringMap& now, const auto& set, const auto& removed) {
-    return std::ranges::all_of(set, [&](const auto& entry) { return now.get(entry.first) == entry.second; }) &&
-           std::ranges::none_of(removed, [&](const std::string& key) { return now.contains(key); });
-  };
-  return has(node.meta.annotations, patch.set_annotations, patch.remove_annotations) &&
-         has(node.meta.labels, patch.set, patch.remove) &&
-         patch.unschedulable.value_or(node.unschedulable) == node.unschedulable;
+  return patched(node, patch) == node;
 }
 
 bool writes_change(const PatchNode& patch) {
@@ -291,8 +285,9 @@ bool writes_change(const PatchNode& patch) {
 std::optional<Node> with_change_being_written(const World& world, const Node& stored) {
   const auto written = world.nodes_being_written.find(stored.meta.name);
   if (written == world.nodes_being_written.end() || written->second == nullptr) return std::nullopt;
-  if (shows(stored, *written->second)) return std::nullopt;
-  return patched(stored, *written->second);
+  Node out = patched(stored, *written->second);
+  if (out == stored) return std::nullopt;
+  return out;
 }
 
 ConfigMap written(const ConfigMap* present, const WriteConfigMap& write) {
