@@ -1,10 +1,14 @@
 // How long something that fails waits before it is tried again, and at most so many of something in a time.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <random>
+#include <system_error>
 
 #include "k8sclient/value/time.h"
 
@@ -22,6 +26,13 @@ struct Backoff {
     return std::min(wait, longest);
   }
 };
+
+// Of the kernel, unlike that of any other process. Not of std::random_device, whose part of libstdc++ needs glibc 2.36.
+[[nodiscard]] inline std::uint64_t random_seed() {
+  std::uint64_t seed = 0;
+  if (::getentropy(&seed, sizeof(seed)) != 0) throw std::system_error(errno, std::generic_category(), "getentropy");
+  return seed;
+}
 
 // Makes waits of a random length, so that those who began together do not come back together.
 class Jitter {

@@ -3,9 +3,9 @@
 #
 #   quick      the program, 800 scenarios, upstream's verdicts, the rooms, the examples of the documents
 #   (none)     + each C++ suite, the simulator, and random walks with fixed seeds
-#   full       + the real control plane, chart, image, the release build with the scenarios over it, each parser for ten
-#              seconds under libFuzzer, 2,000 faulted rollouts, format, shellcheck. What continuous integration runs. A
-#              skip that tests/allowed_skips.txt does not name counts as failed
+#   full       + the real control plane, chart, image, the release build with the scenarios over it and on other systems,
+#              each parser for ten seconds under libFuzzer, 2,000 faulted rollouts, format, shellcheck. What continuous
+#              integration runs. A skip that tests/allowed_skips.txt does not name counts as failed
 #   nightly    + two hours of faulted rollouts with new seeds, upgrade from the former release, AddressSanitizer, all combinations, other walks, seeded mistakes, the
 #              limits of the benches
 #   asan, tsan the second tier under that sanitizer
@@ -13,6 +13,7 @@
 # `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
 #
 #   scenarios, walks, kubectl, controlplane   the scripts of tests/scenarios, tests/sim, tests/conformance/controlplane
+#   glibc                              the release program on the systems whose glibc it is for
 #   image                              the Dockerfile's image with the release program, built with buildah and run
 #   soak                               2,000 rollouts on the simulator under seeded faults
 #   fuzz                               each parser for ten seconds under libFuzzer; FILTER chooses targets
@@ -135,6 +136,8 @@ run_soak() {  # OPTIONS-OF-GSO-SOAK…
   GSO_SOURCE_DIR=$PWD suite soak "build/$PRESET/tests/sim/soak/gso-soak" "$@"
 }
 
+run_glibc() { suite glibc tests/libraries/glibc_test.py build/release/controller/gpu-sharing-operator; }
+
 run_image() { suite image tests/image/image_test.sh build/release/controller/gpu-sharing-operator; }
 
 run_fuzz() {  # [FILTER]
@@ -222,6 +225,7 @@ tier_full() {
   run_soak --from 501 --seeds 2000
   build release gpu-sharing-operator
   PRESET=release run_scenarios
+  run_glibc
   run_image
   run_fuzz
 }
@@ -259,7 +263,7 @@ run_ctest_name() {  # NAME [FILTER]
   names=$(ctest --preset "$PRESET" -N | sed -n -E 's/^ *Test +#[0-9]+: (\S+)$/\1/p')
   grep -qx "$name" <<<"$names" || name=${name}_tests
   if ! grep -qx "$name" <<<"$names"; then
-    die "there is no suite '$1'. Suites: scenarios walks kubectl controlplane conformance image fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
+    die "there is no suite '$1'. Suites: scenarios walks kubectl controlplane conformance glibc image fuzz unit sim; parts of the conformance suite: $(tests/conformance/run.sh --list | xargs); ctest names: $(xargs <<<"$names")"
   fi
   targets=$(cmake --build --preset "$PRESET" --target help | sed -n -E 's/^([A-Za-z0-9_-]+): .*/\1/p')
   if grep -qx "$name" <<<"$targets"; then
@@ -296,6 +300,11 @@ run_one() {  # SUITE [FILTER]
       ensure_packages "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
       build release gpu-sharing-operator
       run_image
+      ;;
+    glibc)
+      ensure_packages "${ROOTS_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
+      build release gpu-sharing-operator
+      run_glibc
       ;;
     controlplane)
       tests/conformance/controlplane/build.sh

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# Builds OpenSSL and libcurl as static libraries from Debian's source packages, once, into a cache folder, and prints
-# that folder: include/, lib/, licences/ and `versions` (what was built, for the bill of materials). Two cores need
-# about two minutes. All presets link these two: what the tests try is what a release contains.
+# build.sh [transport|release]: builds static libraries from Debian's source packages, once, into a cache folder, and
+# prints that folder: include/, lib/, licences/ and `versions` (what was built, for the bill of materials).
+#
+#   transport  OpenSSL and libcurl, the default. Two cores need about two minutes. All presets link these two: what the
+#              tests try is what a release contains.
+#   release    fmt, spdlog, simdjson and date, which Debian has as shared libraries alone: a release needs no library but
+#              glibc. One minute. Other presets link Debian's shared ones of the same versions.
 #
 # What is not there has no faults and takes no room. Debian's own OpenSSL has every cipher, protocol and engine that
 # somebody may still need, 1.7 MB more of the program. Debian bookworm's own libcurl (7.88) lacks corrections of HTTP/2
@@ -34,6 +38,18 @@ sources=(
   openssl 3.0.20-1~deb12u2 pool/main/o/openssl
   c80a01dfc70ece4dc21168932c37739042d404d46ccc81a5986dd75314ecda6f
   7279efe85c359500c95aa88347e3395dd303d7566e2bb818d80d96e0c3bb9629
+  fmtlib 9.1.0+ds1-2 pool/main/f/fmtlib
+  84ce1c2d0be3a9863935137969dcec6970125caac032f82474640bfc81463583
+  aead535c0b3d7a02a89f6e004ac62d1e15bdbf8d34c36cd37038dcc7d37bc9e3
+  spdlog 1:1.10.0+ds-0.4 pool/main/s/spdlog
+  620ca6842b5c21014470bd42eb4716024674214fb973b5ffa3aaea33310ad327
+  7f0858d7441992fe53c3c8a6849e7b8efb28ab55b973c1a5a9016f7810e0e675
+  simdjson 3.0.1-1 pool/main/s/simdjson
+  156b1bc5eb0561b2bd166b46d191fd3d95a3e709cc63761477d3b7aec2b6e9ed
+  e80e602a3e37211e841017af3c4e2cfa0b2894ad2a259de97dfd047ce8e4b008
+  howardhinnant-date 3.0.1+ds-5 pool/main/h/howardhinnant-date
+  2768b67c1b5cf07715978584ef174dae679e90bf420777aee4e8b09e993681f1
+  49e73870d19151cfae8e36e4f7acd3d49a3917dca84f31758e65ef082fd9725c
 )
 snapshot=20261125T130000Z # when mirrors had these, so Debian's archive has them as of then
 
@@ -82,12 +98,63 @@ compile_curl() {
     install -D -m 644 COPYING "$work/out/licences/curl"
 }
 
-# Whatever changes what is built: a comment here, or another way to the sources, is no reason to build it again.
-prefix=$cache/libraries/$(printf '%s\n' "$architecture" "${flags[*]}" "${sources[*]}" "${openssl_left_out[*]}" \
-  "${curl_left_out[*]}" "$(declare -f compile_openssl compile_curl)" | sha256sum | cut -c1-16)
+# compile_cxx NAME LICENCE HEADERS FILE… -- OPTION…: libNAME.a of C++ sources, in their folder, with Debian's options.
+compile_cxx() {
+  local name=$1 licence=$2 headers=$3 files=()
+  shift 3
+  while [[ $1 != -- ]]; do files+=("$1"); shift; done
+  shift
+  mkdir objects && (cd objects && printf '../%s\n' "${files[@]}" |
+    xargs -P "$(nproc)" -n 1 g++ -std=c++17 -O2 -DNDEBUG -fPIE -I../include "${flags[@]}" "$@" -c) &&
+    mkdir -p "$work/out"/{lib,include,licences} && ar rcsD "$work/out/lib/lib$name.a" objects/*.o &&
+    cp -r "$headers" "$work/out/include" && cp "$licence" "$work/out/licences/$library"
+}
 
+compile_fmtlib() { compile_cxx fmt LICENSE.rst include/fmt src/format.cc src/os.cc --; }
+
+compile_spdlog() {
+  compile_cxx spdlog LICENSE include/spdlog src/{spdlog,async,cfg,color_sinks,file_sinks,stdout_sinks}.cpp -- \
+    -I"$work/out/include" -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL
+}
+
+# The code for each generation of processors is in it, and chosen when the program runs.
+compile_simdjson() {
+  local options=(-DSIMDJSON_THREADS_ENABLED=1)
+  [[ $architecture != x86_64 ]] || options+=(-mno-avx256-split-unaligned-load -mno-avx256-split-unaligned-store)
+  compile_cxx simdjson LICENSE singleheader/simdjson.h singleheader/simdjson.cpp -- "${options[@]}"
+}
+
+# The time zones are the system's. A file that is no time zone is an exception there, which must not pass call_once(): glibc's
+# part of that asks the unwinder of a shared libgcc, which does not know this program's, and ends it.
+compile_howardhinnant_date() {
+  # shellcheck disable=SC2016  # Not of this shell.
+  sed -i 's/^    std::call_once(\*adjusted_, \[this\]() {\(.*init_impl();\)});$/    static std::mutex loading;\n    const std::lock_guard<std::mutex> guard(loading);\n    if (ttinfos_.empty()) \1/' src/tz.cpp &&
+    grep -q 'if (ttinfos_.empty()) const_cast' src/tz.cpp &&
+    compile_cxx date-tz LICENSE.txt include/date src/tz.cpp -- -DUSE_OS_TZDB=1 -DAUTO_DOWNLOAD=0 -DHAS_REMOTE_API=0 \
+      -DINSTALL=. -DONLY_C_LOCALE=1 -DHAS_STRING_VIEW=1
+}
+
+# Whatever changes what is built: a comment here, or another way to the sources, is no reason to build it again.
 say() { printf 'libraries: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
+
+case ${1:-transport} in
+  transport)
+    libraries=(openssl curl)
+    options=("${openssl_left_out[*]}" "${curl_left_out[*]}" "$(declare -f compile_openssl compile_curl)")
+    ;;
+  release)
+    libraries=(fmtlib spdlog simdjson howardhinnant-date)
+    options=("$(declare -f compile_cxx compile_fmtlib compile_spdlog compile_simdjson compile_howardhinnant_date)")
+    ;;
+  *) die "there is no set '$1'; transport and release are" ;;
+esac
+rows=()
+for ((at = 0; at < ${#sources[@]}; at += 5)); do
+  [[ " ${libraries[*]} " != *" ${sources[at]} "* ]] || rows+=("${sources[@]:at:5}")
+done
+prefix=$cache/libraries/$(printf '%s\n' "$architecture" "${flags[*]}" "${rows[*]}" "${options[@]}" |
+  sha256sum | cut -c1-16)
 
 if [[ -f $prefix/versions ]]; then
   echo "$prefix"
@@ -152,40 +219,44 @@ fetch() {
 
 # unpack NAME: changes into the newest sources that can be had with Debian's patches, or else without; sets $built.
 unpack() {
-  local at version orig patches name wanted=
+  local at version orig patches name wanted='' published='' form=gz
+  # What Debian packed again, without parts of it; fmt in the older form.
+  case $1 in spdlog | howardhinnant-date) form=xz ;; esac
   built=
-  for ((at = 0; at < ${#sources[@]}; at += 5)); do
-    [[ ${sources[at]} = "$1" ]] || continue
-    version=${sources[at + 1]} orig=$1_${sources[at + 1]%-*}.orig.tar.gz patches=$1_${sources[at + 1]}.debian.tar.xz
+  for ((at = 0; at < ${#rows[@]}; at += 5)); do
+    [[ ${rows[at]} = "$1" ]] || continue
+    version=${rows[at + 1]#*:} # Names of files have no epoch.
+    orig=$1_${version%-*}.orig.tar.$form patches=$1_$version.debian.tar.xz
     wanted=${wanted:-$orig and $patches}
-    fetch "$orig" "${sources[at + 2]}" "${sources[at + 3]}" || continue
-    built=${built:-${version%-*} unpatched}
-    if fetch "$patches" "${sources[at + 2]}" "${sources[at + 4]}"; then
-      built=$version
+    fetch "$orig" "${rows[at + 2]}" "${rows[at + 3]}" || continue
+    if fetch "$patches" "${rows[at + 2]}" "${rows[at + 4]}"; then
+      built=${rows[at + 1]} published=$orig
       break
     fi
+    built=${built:-${rows[at + 1]%-*} unpatched} published=${published:-$orig}
   done
   [[ -n $built ]] ||
     die "no Debian mirror of this machine has the sources of $1 (apt's answers: $log); put $wanted into a folder, and name that in GSO_LIBRARY_SOURCES"
-  version=${built%% *}
-  tar -xzf "$work/$1_${version%-*}.orig.tar.gz" -C "$work"
-  cd "$work/$1-${version%-*}"
+  mkdir "$work/$1"
+  tar -xf "$work/$published" --strip-components=1 -C "$work/$1"
+  cd "$work/$1"
   if [[ $built = *unpatched ]]; then
     say "Debian's patches of $1 are on no mirror and in no archive that this machine names: built without them, which is good enough for tests and refused for an image. GSO_DEBIAN_SNAPSHOT can name an archive of all that Debian published, or GSO_LIBRARY_SOURCES a folder with $wanted (docs/releasing.md); log: $log"
     return
   fi
   rm -rf "$work/debian"
-  tar -xJf "$work/$1_$version.debian.tar.xz" -C "$work"
+  tar -xf "$work/$patches" -C "$work"
+  [[ -f $work/debian/patches/series ]] || return 0
   while read -r name _; do
     [[ -z $name || $name = \#* ]] || patch -p1 --silent <"$work/debian/patches/$name" >>"$log" ||
       die "Debian's patch $name does not apply; see $log"
   done <"$work/debian/patches/series"
 }
 
-for library in openssl curl; do
+for library in "${libraries[@]}"; do
   unpack "$library"
   say "building $library $built (log: $log)"
-  if ! "compile_$library" >>"$log" 2>&1; then
+  if ! "compile_${library//-/_}" >>"$log" 2>&1; then
     tail -n 20 "$log" >&2
     die "$library $built does not compile; the log is $log"
   fi

@@ -7,7 +7,6 @@
 #include <boost/asio/this_coro.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <set>
 #include <variant>
 
@@ -18,6 +17,7 @@
 #include "controller/runtime/leader_election.h"
 #include "controller/runtime/task_group.h"
 #include "controller/writes/schedule.h"
+#include "k8sclient/backoff.h"
 #include "k8sclient/value/object.h"
 #include "reconcilers/cluster/record_store.h"
 #include "reconcilers/fleet/fleet.h"
@@ -389,7 +389,7 @@ asio::awaitable<int> cleanup_command(k8s::ApiClient* client, k8s::Clock* clock, 
   if (!stopped) co_return kFailed;
   LeaderElectionOptions election;
   election.lease = {run.settings.operator_namespace, options.lease_name};
-  election.identity = fmt::format("cleanup_{:08x}", std::random_device{}());
+  election.identity = fmt::format("cleanup_{:08x}", k8s::random_seed() >> 32U);
   election.retry_period = std::chrono::seconds(1);
   LeaderElectionEvents events;
   LeaderElector elector(client, clock, election, events);

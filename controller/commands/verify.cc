@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 #include <utility>
 
 #include "controller/commands/commands.h"
 #include "controller/commands/shared/command.h"
 #include "controller/commands/shared/session.h"
 #include "controller/reading/reads.h"
+#include "k8sclient/backoff.h"
 #include "reconcilers/explain/what_if.h"
 #include "reconcilers/model/foreign_names.h"
 #include "reconcilers/model/json_access.h"
@@ -182,7 +182,7 @@ asio::awaitable<int> verify_on_cluster(k8s::ApiClient* client, k8s::Clock* clock
   (void)assume_baseline(view.world, index, settings, clock->now());
   k8s::Result<VerifyJob> job = plan_verification(verify, view, index);
   if (!job) co_return refuse(*err, kVerifyCommand, job.error().message);
-  job->name = fmt::format("gpu-sharing-verify-{:08x}", std::random_device{}());
+  job->name = fmt::format("gpu-sharing-verify-{:08x}", k8s::random_seed() >> 32U);
   VerifyRun run{.client = client, .clock = clock, .stop = stop, .job = *std::move(job)};
   const k8s::Result<std::string> created = co_await client->create(resources::jobs, verify.ns, manifest_of(run.job));
   if (!created) {

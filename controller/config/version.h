@@ -14,7 +14,7 @@ struct LinkedLibrary {
   std::string_view name;     // Of Debian's source package.
   std::string_view version;  // Of that package; "8.14.1 unpatched" where its patches were missing.
 };
-// In the order of their names. Builds for tests have libcurl and OpenSSL; a release has what these need, too.
+// In the order of their names. Builds for tests have libcurl and OpenSSL; a release has all but glibc.
 [[nodiscard]] std::vector<LinkedLibrary> linked_libraries();
 
 }  // namespace gso

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <boost/asio/this_coro.hpp>
-#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "controller/serving/admission_review.h"
 #include "controller/serving/http_server.h"
 #include "controller/serving/tls_context.h"
+#include "k8sclient/backoff.h"
 
 namespace gso {
 namespace {
@@ -209,7 +209,7 @@ void complete(Runtime& runtime, Options& options) {
   if (runtime.view == nullptr) runtime.view = std::make_shared<RuntimeView>();
   if (runtime.log == nullptr) runtime.log = Logger::silent();
   if (runtime.metrics == nullptr) runtime.metrics = std::make_shared<Metrics>();
-  if (runtime.seed == 0) runtime.seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
+  if (runtime.seed == 0) runtime.seed = k8s::random_seed();
   if (options.identity.empty()) options.identity = fmt::format("gpu-sharing-operator_{:016x}", runtime.seed);
   if (runtime.instance.empty()) runtime.instance = options.identity;
   runtime.metrics->on_misuse([log = runtime.log](const std::string& what) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Where cmake/libraries/build.sh gets the sources of OpenSSL and libcurl: the mirrors that apt uses, the archive that this machine
-names for what they have replaced, or a folder. The sources here are one file and one patch each, and nothing is compiled."""
+"""Where cmake/libraries/build.sh gets the sources of OpenSSL, libcurl and what a release links: the mirrors that apt uses, the archive
+that this machine names for what they have replaced, or a folder. The sources here are one file and one patch each, and nothing is compiled."""
 import hashlib
 import io
 import os
@@ -17,6 +17,10 @@ SCRIPT = (PROJECT / "cmake/libraries/build.sh").read_text(encoding="utf-8")
 MAIN, SECURITY = "pool/main", "pool/updates/main"
 CURL, OPENSSL, OLDER = ("curl", "8.14.1-2", MAIN), ("openssl", "3.0.2-2", SECURITY), ("openssl", "3.0.1-1", MAIN)
 ALL = (CURL, OPENSSL, OLDER)
+RELEASE = (("fmtlib", "9.1-1", MAIN), ("spdlog", "1:1.10-1", MAIN), ("simdjson", "3.0-1", MAIN), ("howardhinnant-date", "3.0-1", MAIN))
+# Where each has its sources, headers and licence.
+TREE = ("src/format.cc", "src/os.cc", *(f"src/{name}.cpp" for name in ("spdlog", "async", "cfg", "color_sinks", "file_sinks", "stdout_sinks", "tz")), "singleheader/simdjson.cpp",
+        "singleheader/simdjson.h", *(f"include/{name}/{name}.h" for name in ("fmt", "spdlog", "date")), "LICENSE", "LICENSE.rst")
 PROGRAMS = {
     "apt-get": 'echo "file:$FOLDER/mirror"',
     # As of a Debian that has no archive built in.
@@ -24,6 +28,9 @@ PROGRAMS = {
     # A "library" is its source.
     "cmake": 'for word; do case $word in -DCMAKE_INSTALL_PREFIX=*) cp source "${word#*=}/lib/libcurl.a" ;; esac; done',
     "perl": "",
+    # An archive of the release, of its source, too.
+    "g++": "touch object.o",
+    "ar": 'cp source "$2"',
     "make": "mkdir -p include/openssl && touch include/openssl/ssl.h && cp source libssl.a && cp source libcrypto.a",
 }
 PATCHED, PUBLISHED = "as published, and patched", "as published"
@@ -41,12 +48,16 @@ def tar(compression, files):
     return out.getvalue()
 
 
+def upstream(package):
+    return package[1].split(":")[-1].split("-")[0]
+
+
 def orig(package):
-    return f"{package[0]}_{package[1].split('-')[0]}.orig.tar.gz"
+    return f"{package[0]}_{upstream(package)}.orig.tar.{'xz' if package[0] in ('spdlog', 'howardhinnant-date') else 'gz'}"
 
 
 def patches(package):
-    return f"{package[0]}_{package[1]}.debian.tar.xz"
+    return f"{package[0]}_{package[1].split(':')[-1]}.debian.tar.xz"
 
 
 class Sources(unittest.TestCase):
@@ -55,12 +66,16 @@ class Sources(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
         self.files, table = {}, ["sources=("]
-        for package in ALL:
-            root = f"{package[0]}-{package[1].split('-')[0]}"
-            published = {f"{root}/{name}": f"{PUBLISHED}\n" for name in ("source", "COPYING", "LICENSE.txt")}
+        for package in ALL + RELEASE:
+            root = f"{package[0]}-{upstream(package)}"
+            published = {f"{root}/{name}": f"{PUBLISHED}\n" for name in ("source", "COPYING", "LICENSE.txt", *(TREE if package in RELEASE else ()))}
+            if package[0] == "howardhinnant-date":
+                published[f"{root}/src/tz.cpp"] = "    std::call_once(*adjusted_, [this]() {const_cast<time_zone*>(this)->init_impl();});\n"
             # The patch names in `series` have comments, as Debian's.
             patched = {"debian/patches/series": "# A comment.\none.patch\n", "debian/patches/one.patch": PATCH}
-            self.files |= {orig(package): tar("gz", published), patches(package): tar("xz", patched)}
+            if package[0] == "simdjson":  # Debian has no patch of it.
+                patched = {"debian/control": ""}
+            self.files |= {orig(package): tar(orig(package)[-2:], published), patches(package): tar("xz", patched)}
             table += [*package, *(hashlib.sha256(self.files[name(package)]).hexdigest() for name in (orig, patches))]
         self.script = self.folder / "build.sh"
         self.script.write_text(re.sub(r"(?ms)^sources=\(.*?^\)$", "\n".join([*table, ")"]), SCRIPT), encoding="utf-8")
@@ -77,8 +92,8 @@ class Sources(unittest.TestCase):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(self.files[name])
 
-    def build(self, **more):
-        return subprocess.run(["bash", self.script], env=self.environment | more, capture_output=True, text=True, check=False)
+    def build(self, *words, **more):
+        return subprocess.run(["bash", self.script, *words], env=self.environment | more, capture_output=True, text=True, check=False)
 
     def built(self, **more):
         """{library: (version, what it was made of)}"""
@@ -95,6 +110,21 @@ class Sources(unittest.TestCase):
         self.assertEqual(self.built(), NEWEST)
         (self.folder / "bin/apt-get").unlink()
         self.assertEqual(self.built(), NEWEST)
+
+    def test_what_a_release_links_is_built_apart_with_its_licences_and_epochs(self):
+        self.publish("mirror", *RELEASE)
+        done = self.build("release")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        prefix = pathlib.Path(done.stdout.strip())
+        self.assertEqual((prefix / "versions").read_text(encoding="utf-8").split(), [f"{name}={version}" for name, version, _ in RELEASE])
+        names = {folder: sorted(path.name for path in (prefix / folder).iterdir()) for folder in ("include", "lib", "licences")}
+        self.assertEqual(names, {"include": ["date", "fmt", "simdjson.h", "spdlog"], "lib": ["libdate-tz.a", "libfmt.a", "libsimdjson.a", "libspdlog.a"],
+                                 "licences": sorted(name for name, _, _ in RELEASE)})
+        made_of = {path.name: path.read_text(encoding="utf-8").strip() for path in (prefix / "lib").iterdir()}
+        self.assertEqual(made_of, dict.fromkeys(names["lib"], PATCHED) | {"libsimdjson.a": PUBLISHED})
+        self.publish("mirror", *ALL)
+        self.assertNotEqual(self.build().stdout, done.stdout)
+        self.assertEqual(self.build("nothing").returncode, 1)
 
     def test_another_comment_is_no_reason_to_build_it_again_and_another_option_is(self):
         self.publish("mirror", *ALL)
