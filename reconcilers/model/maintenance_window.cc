@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
+#include <exception>
 #include <ranges>
 #include <span>
-#include <stdexcept>
 
 namespace gso {
 
@@ -113,10 +113,13 @@ std::vector<std::string_view> split_fields(std::string_view text) {
 }
 
 const date::time_zone* find_zone(const std::string& name) {
+  if (name.contains('.')) return nullptr;  // A table beside the zones: the library would take it for one.
   try {
-    return date::locate_zone(name);
-  } catch (const std::runtime_error&) {
-    return nullptr;  // The library throws if the zone does not exist.
+    const date::time_zone* zone = date::locate_zone(name);
+    (void)zone->get_info(date::sys_seconds{});  // Reads its file.
+    return zone;
+  } catch (const std::exception&) {
+    return nullptr;  // The library throws if the zone does not exist or cannot be read, or none exists.
   }
 }
 
@@ -218,8 +221,11 @@ std::string window_problem(const MaintenanceWindow& window) {
   if (window.duration < minutes(1) || window.duration > kLongest)
     return fmt::format("duration {} must be from 1m to 168h", k8s::format_go_duration(window.duration));
   if (find_zone(window.time_zone) == nullptr) {
-    return fmt::format("time zone \"{}\" is not in the tz database; use a name such as Europe/Berlin or UTC",
-                       shown_value(window.time_zone));
+    return fmt::format("time zone \"{}\" {}", shown_value(window.time_zone),
+                       find_zone("UTC") != nullptr
+                           ? "is not in the tz database; use a name such as Europe/Berlin or UTC"
+                           : "cannot be looked up: /usr/share/zoneinfo has no tz database here; install the package "
+                             "tzdata, or use the operator's image, which has it");
   }
   return {};
 }

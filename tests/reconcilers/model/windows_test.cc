@@ -79,6 +79,7 @@ TEST(Windows, OneThatCannotBeReadIsNamedAndNeverOpens) {
               {"*/0 * * * *", "UTC", std::chrono::hours(1), "minute \"*/0\""},
               {"0,, * * * *", "UTC", std::chrono::hours(1), "minute \"0,,\""},
               {"0 2 * * *", "Mars/Olympus", std::chrono::hours(1), "time zone \"Mars/Olympus\""},
+              {"0 2 * * *", "zonenow.tab", std::chrono::hours(1), "time zone \"zonenow.tab\""},
               {"0 2 * * *", "UTC", std::chrono::seconds(1), "duration 1s must be from 1m to 168h"}};
   for (const auto& bad : kBad) {
     const MaintenanceWindow window{std::string(bad.cron), bad.duration, std::string(bad.zone)};
