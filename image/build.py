@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The operator's image without a container engine: a root filesystem of the binary, the Debian libraries that it loads and
+"""The operator's image without a container engine: a root filesystem of the binary, Debian's glibc, which alone it loads, and
 the time zones, as an OCI archive with an SPDX bill of materials. The same inputs give the same bytes.
 
 usage: build.py BINARY VERSION OUT_DIR [--rootfs DIR] [--lock] [--check]
 
-Libraries come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
+Both come from the packages of packages.lock, each pinned by version and SHA-256, fetched by apt-get; what the mirrors
 have replaced since, from an archive of all that Debian ever published, if GSO_DEBIAN_SNAPSHOT or apt itself names one. What is
 fetched is said, and a mirror that is silent for GSODEV_IMAGE_PATIENCE seconds (60) is left alone. --lock writes that file anew from
 what the binary loads on this machine, and fails if the mirrors have a newer version of a library that is inside the binary.
@@ -38,7 +38,10 @@ ARCHIVES = {"debian": "Acquire::Snapshots::URI::Origin::Debian",
 PATIENCE = int(os.environ.get("GSODEV_IMAGE_PATIENCE", "60"))
 ALWAYS = ["tzdata"]
 # The packages that tell of Debian's updates of the libraries inside the binary (cmake/Dependencies.cmake links them).
-LINKED = {"openssl": "libssl-dev", "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev"}
+LINKED = {"openssl": "libssl-dev", "fmtlib": "libfmt-dev", "spdlog": "libspdlog-dev", "simdjson": "libsimdjson-dev", "howardhinnant-date": "libhowardhinnant-date-dev",
+          "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev", "libyaml": "libyaml-dev", "yaml-cpp": "libyaml-cpp-dev", "gcc-12": "libstdc++-12-dev"}
+# Of those, what the project builds itself.
+BUILT = {"openssl", "fmtlib", "spdlog", "simdjson", "howardhinnant-date"}
 # How to take an update of what the project builds itself.
 PIN = "Pin that in cmake/libraries/build.sh (if it is: remove the folder `libraries` from GSODEV_CACHE where a mirror has its sources)"
 USER = "65532"
@@ -123,9 +126,10 @@ def outdated(libraries):
     """A line for each library inside the binary that is older than the mirrors' version, which might be a security update."""
     lines = []
     for name, version in libraries:
-        newer = candidate(LINKED[name]) if name in LINKED else ""
+        # Of the source: a package that Debian only built again has a version of its own.
+        newer = re.sub(r"\+b\d+$", "", candidate(LINKED[name])) if name in LINKED else ""
         if newer and subprocess.run(["dpkg", "--compare-versions", newer, "gt", version], check=False).returncode == 0:
-            how = PIN if name == "openssl" else f"Run apt-get install {LINKED[name]}"
+            how = PIN if name in BUILT else f"Run apt-get install {LINKED[name]}"
             lines.append(f"the binary contains {name} {version}, but Debian has {newer}. {how} and build the binary again.")
     return lines
 

@@ -6,6 +6,7 @@ import importlib.util
 import io
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -129,6 +130,21 @@ class Packages(unittest.TestCase):
         self.assertEqual(self.build.outdated(inside), ["the binary contains openssl 3.0.19-1~deb12u2, but Debian has 3.0.22-1~deb12u2. "
                                                        f"{self.build.PIN} and build the binary again."])
         self.assertEqual(self.build.outdated([["openssl", "3.0.22-1~deb12u2"]]), [])
+
+    def test_a_package_that_debian_only_built_again_is_no_newer_library(self):
+        apt_cache = self.folder / "bin/apt-cache"
+        apt_cache.write_text("#!/bin/sh\necho '  Candidate: 0.7.0+dfsg-8+b1'\n", encoding="utf-8")
+        apt_cache.chmod(0o755)
+        self.assertEqual(self.build.outdated([["yaml-cpp", "0.7.0+dfsg-8"]]), [])
+        self.assertEqual(len(self.build.outdated([["yaml-cpp", "0.7.0+dfsg-7"]])), 1)
+
+    def test_whatever_the_build_links_is_compared_with_debian(self):
+        linked = (PROJECT / "cmake/Dependencies.cmake").read_text(encoding="utf-8") + (PROJECT / "cmake/libraries/build.sh").read_text(encoding="utf-8")
+        names = set(re.findall(r"\b([a-z0-9-]+)=lib[a-z0-9+-]+-dev|\b(zlib)=", linked)) | {(name, "") for name in re.findall(r"(?m)^  (\S+) \S+ pool/", linked)}
+        names = {first or second for first, second in names} - {"curl"}  # Not Debian 12's version.
+        self.assertGreaterEqual(names, {"openssl", "spdlog", "nghttp2", "libyaml", "zlib"})
+        self.assertEqual(names - set(self.build.LINKED), set())
+        self.assertEqual(self.build.BUILT, {name for name in re.findall(r"(?m)^  (\S+) \S+ pool/", linked)} - {"curl"})
 
     def test_the_lock_of_the_project_names_a_path_for_each_package(self):
         del os.environ["GSODEV_IMAGE_LOCK"]
