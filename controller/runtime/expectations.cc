@@ -147,11 +147,6 @@ bool Expectations::fleet_is_current() {
       pending_, [](const auto& entry) { return entry.second.settled_at || !entry.second.of.node.empty(); });
 }
 
-std::size_t Expectations::size() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(pending_, [](const auto& entry) { return !entry.second.settled_at; }));
-}
-
 NodesBeingWritten Expectations::nodes() {
   (void)current();
   NodesBeingWritten out;

@@ -76,8 +76,6 @@ class Expectations {
   [[nodiscard]] MonoTime next_refresh() const;
   // Age of the oldest one; zero when none is outstanding.
   [[nodiscard]] Duration lag() const;
-  // How many there are that the stores do not show.
-  [[nodiscard]] std::size_t size() const;
 
   // The objects that need a live GET now. Each is to be given to settle(), one beside the other: none of them is named
   // again until that has ended.

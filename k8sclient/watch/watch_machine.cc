@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <utility>
 
 #include "k8sclient/value/overloaded.h"
@@ -259,12 +258,6 @@ WatchStep step(WatchState state, const WatchInput& input) {
         return stay(std::forward<S>(from));
       },
       std::move(state), input);
-}
-
-std::string_view state_name(const WatchState& state) {
-  constexpr std::array<std::string_view, std::variant_size_v<WatchState>> kNames{"Empty", "Listing", "InitialWatch",
-                                                                                 "InitListed", "Watching"};
-  return kNames.at(state.index());
 }
 
 }  // namespace k8s

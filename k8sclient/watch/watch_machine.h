@@ -143,7 +143,5 @@ inline constexpr Duration kShortWatch = std::chrono::seconds(1);
 [[nodiscard]] WatchAction next_action(const WatchState& state, bool watch_list);
 // An input that does not belong to the state leaves it unchanged.
 [[nodiscard]] WatchStep step(WatchState state, const WatchInput& input);
-// "InitialWatch", …, for logs.
-[[nodiscard]] std::string_view state_name(const WatchState& state);
 
 }  // namespace k8s

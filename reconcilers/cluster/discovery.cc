@@ -18,11 +18,6 @@
 
 namespace gso {
 
-std::string_view to_string(Provider provider) {
-  constexpr std::string_view kNames[] = {"GPUOperator", "DevicePluginChart", "Manifest", "Nos"};
-  return kNames[static_cast<std::size_t>(provider)];
-}
-
 const Operand* PluginInstallation::find(Component component, const Node& node) const {
   const Operand* paused = nullptr;
   const Operand* tainted = nullptr;

@@ -23,8 +23,6 @@ class RecordStore;  // record_store.h
 
 // `nos`: its device plugin runs only on nodes that nos partitions (cluster/other_systems.h).
 enum class Provider { gpu_operator, device_plugin_chart, manifest, nos };
-// "GPUOperator", "DevicePluginChart", "Manifest", "Nos"
-[[nodiscard]] std::string_view to_string(Provider provider);
 
 // A plugin installation: operands of one namespace, one owner, one ConfigMap.
 struct PluginInstallation {

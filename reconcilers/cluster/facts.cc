@@ -143,12 +143,6 @@ bool NodeExpectation::serves(std::string_view resource) const {
   return (counted != capacity.end() && counted->second > 0) || divisible.contains(std::string(resource));
 }
 
-std::int64_t NodeExpectation::total() const {
-  std::int64_t sum = 0;
-  for (const auto& [resource, count] : capacity) sum += count;
-  return sum;
-}
-
 namespace {
 
 // One resource, by GFD's and the plugin's rules (expected.h has them in full, for known devices).

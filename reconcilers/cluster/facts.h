@@ -70,7 +70,6 @@ struct NodeExpectation {
   std::map<std::string, std::int64_t> divisible;
   std::map<std::string, std::int64_t> replicas;                // Of each resource in `capacity` with more than 0.
   std::optional<std::string> error;                            // The node would be left without GPUs.
-  [[nodiscard]] std::int64_t total() const;                    // Sum of capacity.
   [[nodiscard]] bool serves(std::string_view resource) const;  // In any number.
 };
 // `mig_strategy_env`: the operand's MIG_STRATEGY, which overrides the profile; empty: not set.

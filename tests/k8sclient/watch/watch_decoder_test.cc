@@ -244,7 +244,7 @@ void check(const std::vector<StepCase>& cases) {
   for (const StepCase& c : cases) {
     SCOPED_TRACE(c.sentence);
     const WatchStep out = step(c.from, c.input);
-    EXPECT_EQ(out.next, c.then.to) << state_name(out.next);
+    EXPECT_EQ(out.next, c.then.to) << out.next.index();
     EXPECT_EQ(out.emit, c.then.emit);
     EXPECT_EQ(out.pause, c.then.pause);
     EXPECT_EQ(out.report.has_value(), c.then.reported);

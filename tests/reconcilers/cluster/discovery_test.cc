@@ -177,15 +177,15 @@ TEST(Discovery, TheDevicePluginOfNosIsAProviderOfItsOwn) {
     auto loaded = load_manifests({{"nos.yaml", daemonset}}, WallTime{});
     EXPECT_TRUE(loaded.has_value());
     const Discovery found = discover(loaded->world);
-    std::vector<std::string_view> out;
-    for (const PluginInstallation& installation : found.of_nos) out.push_back(to_string(installation.provider));
-    for (const PluginInstallation& installation : found.installations) out.push_back(to_string(installation.provider));
+    std::vector<Provider> out;
+    for (const PluginInstallation& installation : found.of_nos) out.push_back(installation.provider);
+    for (const PluginInstallation& installation : found.installations) out.push_back(installation.provider);
     return out;
   };
-  EXPECT_THAT(providers(selector), ElementsAre("Nos"));
-  EXPECT_THAT(providers(affinity("mps")), ElementsAre("Nos"));
-  EXPECT_THAT(providers(affinity("mps, none")), ElementsAre("Manifest"));
-  EXPECT_THAT(providers("spec: {"), ElementsAre("Manifest"));
+  EXPECT_THAT(providers(selector), ElementsAre(Provider::nos));
+  EXPECT_THAT(providers(affinity("mps")), ElementsAre(Provider::nos));
+  EXPECT_THAT(providers(affinity("mps, none")), ElementsAre(Provider::manifest));
+  EXPECT_THAT(providers("spec: {"), ElementsAre(Provider::manifest));
 }
 
 TEST(Discovery, ATaintedNodeStaysInSightForAsLongAsThePluginsPodRunsThere) {
