@@ -379,15 +379,6 @@ bool tolerates(const std::vector<Toleration>& tolerations, const Taint& taint) {
   });
 }
 
-Operand placement_of(const DaemonSet& daemonset) {
-  Operand out;
-  out.key = daemonset.meta.key();
-  out.node_selector = daemonset.node_selector;
-  out.affinity_terms = daemonset.affinity_terms;
-  out.tolerations = daemonset.tolerations;
-  return out;
-}
-
 Selects selects(const Operand& operand, const Node& node, bool ignore_mps_capable) {
   Selects result = Selects::yes;
   for (const auto& [key, value] : operand.node_selector) {

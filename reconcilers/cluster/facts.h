@@ -112,9 +112,6 @@ class ExpectationCache {
 [[nodiscard]] bool matches_terms(const std::vector<std::vector<NodeSelectorRequirement>>& affinity_terms,
                                  const Node& node);
 
-// Where a DaemonSet of whatever kind places its pods: only `key` and the placement of the answer are filled.
-[[nodiscard]] Operand placement_of(const DaemonSet& daemonset);
-
 // How well a DaemonSet's template selects a node: nodeSelector, required node affinity, NoSchedule and NoExecute taints
 // (with the tolerations every DaemonSet pod has). `paused`: only a deploy label with the value "paused-for-…" excludes
 // the node; its pods are deleted until the driver manager or the MIG manager restores the label. `tainted`: only a

@@ -66,7 +66,6 @@ std::optional<Component> parse_component(std::string_view text) {
 
 namespace {
 
-// Main container names: the GPU Operator's assets, the device plugin's chart and its static manifests.
 struct MainContainer {
   std::string_view name;
   Component component;
@@ -193,21 +192,26 @@ std::map<std::string, Operand::Override> overrides_of(const ContainerSpec& conta
 
 // What every operand has.
 Operand operand_base(const DaemonSet& daemonset, Component component) {
-  Operand out;
+  Operand out = placement_of(daemonset);
   out.component = component;
-  out.key = daemonset.meta.key();
   out.uid = daemonset.meta.uid;
   out.created = daemonset.meta.creation_timestamp;
   out.match_labels = daemonset.match_labels;
-  out.node_selector = daemonset.node_selector;
-  out.affinity_terms = daemonset.affinity_terms;
-  out.tolerations = daemonset.tolerations;
   out.on_delete = daemonset.on_delete;
   out.generation = daemonset.meta.generation;
   return out;
 }
 
 }  // namespace
+
+Operand placement_of(const DaemonSet& daemonset) {
+  Operand out;
+  out.key = daemonset.meta.key();
+  out.node_selector = daemonset.node_selector;
+  out.affinity_terms = daemonset.affinity_terms;
+  out.tolerations = daemonset.tolerations;
+  return out;
+}
 
 std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset) {
   const auto main = std::ranges::find(daemonset.containers, kStandaloneMpsContainer, &ContainerSpec::name);

@@ -134,6 +134,9 @@ inline constexpr std::string_view kStandaloneMpsContainer = "standalone-mps";
 // nvidia.com/mps.capable, which follows the profile of the node, and without what follows driver upgrades.
 [[nodiscard]] std::optional<Operand> standalone_daemon_of(const DaemonSet& daemonset);
 
+// Where a DaemonSet of whatever kind places its pods: only `key` and the placement of the answer are filled.
+[[nodiscard]] Operand placement_of(const DaemonSet& daemonset);
+
 // How an operand's choice of profiles differs from the plugin's ("mounts ConfigMap a, but the plugin mounts b"); empty
 // if both load the same.
 [[nodiscard]] std::string config_difference(const Operand& operand, const Operand& plugin);

@@ -13,8 +13,6 @@
 
 namespace gso {
 
-// --- The three budgets of nodes that are allowed to be out of service at once (S1).
-
 enum class Budget : std::uint8_t { cluster, policy, group };
 template <class T>
 using PerBudget = std::array<T, 3>;  // In the order of Budget.
