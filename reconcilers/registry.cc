@@ -84,16 +84,14 @@ Plan node_labels(const Snapshot& snapshot, FleetIndex& fleet, RolloutViews& roll
     if (change.empty()) continue;
     if (!pass.takes_more()) break;
     note_label_write(pass, node, change);
-    PatchNode patch;
-    patch.name = name;
+    PatchNode patch{.name = name};
     add_to(patch, change);
     pass.add(std::move(patch), "Labelled", why, false, name);
   }
   for (const auto& [name, node, a] : nodes_in(pass, Bucket::releases)) {
     if (!pass.plannable(a)) continue;
     const std::string label = config_label(pass.index.installation_of(a), node);
-    PatchNode patch;
-    patch.name = name;
+    PatchNode patch{.name = name};
     if (a.left_policy != LeftPolicy::release) {  // The policy that governs it wants the label that it has.
       add_to(patch, hand_over_label(node, label, a.policy.view()));
       pass.add(std::move(patch), "HandedOver",

@@ -159,10 +159,7 @@ void add_stopped_operator(const NoOperator& stopped, Audit& audit) {
   const ObjectRef lease{"coordination.k8s.io/v1", "Lease", stopped.lease.ns, stopped.lease.name, ""};
   const Reason reason{"OperatorNotRunning", stopped.why + ": no node is changed or repaired until an operator runs"};
   audit.findings.insert(audit.findings.begin(), {Severity::error, lease, reason});
-  AuditProblem problem;
-  problem.severity = Severity::error;
-  problem.reason = reason;
-  problem.objects = {lease};
+  AuditProblem problem{.severity = Severity::error, .reason = reason, .objects = {lease}};
   problem.cure.command = {fmt::format("kubectl get deployments,pods --namespace {}", stopped.lease.ns)};
   audit.problems.insert(audit.problems.begin(), std::move(problem));
 }

@@ -206,8 +206,7 @@ asio::awaitable<int> check_on_cluster(k8s::ApiClient* client, k8s::Clock* clock,
   const k8s::Result<void> read = co_await read_world(client, settings, &world, &incomplete, &kinds);
   if (!read) co_return refuse(*err, kCheckCommand, read.error().message);
   settings = settings_of_operator(world, settings);
-  Findings found;
-  found.out = out;
+  Findings found{.out = out};
   found.add(true, fmt::format("{} nodes and {} daemonsets can be read", world.nodes.size(),
                               world.daemonsets.size() + world.foreign_daemonsets.size()));
   for (const std::string& missing : incomplete) found.add(false, missing);

@@ -204,11 +204,11 @@ struct VerifyOptions {
 // What is asked of a node, and what its clients must answer.
 struct VerifyJob {
   VerifyOptions asked;
-  std::string name;  // Of the Job.
+  std::string name = {};  // Of the Job.
   ClientShare share;
   std::int64_t gpus = 0;  // Whose memory limits each client reads.
-  std::vector<Taint> tolerated;
-  std::string daemon_log;  // How to read it; empty: no pod of the device plugin's MPS daemon is there.
+  std::vector<Taint> tolerated = {};
+  std::string daemon_log = {};  // How to read it; empty: no pod of the device plugin's MPS daemon is there.
 };
 // Errors (`invalid`): why nothing can be proven there now, and what to do; more pods are asked for than it has
 // replicas. `index` is refreshed, with a record.

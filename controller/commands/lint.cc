@@ -71,9 +71,7 @@ struct Linted {
 Linted lint_files(const LintOptions& options, std::istream& in, std::ostream& err) {
   Linted out;
   std::vector<std::string> problems;
-  PodRules rules;
-  rules.kai_gpu_sharing = options.kai_gpu_sharing;
-  rules.mps_user = options.mps_user;
+  PodRules rules{.kai_gpu_sharing = options.kai_gpu_sharing, .mps_user = options.mps_user};
   const bool for_people = !options.json && !options.sarif;
   std::vector<ClusterObject> objects;
   for (const std::string& file : expand_folders(options.files, problems)) {

@@ -47,9 +47,7 @@ boost::asio::awaitable<int> control(Session session, Options options, std::ostre
   if (options.namespace_.empty()) options.namespace_ = PlannerSettings().operator_namespace;
   if (options.identity.empty()) options.identity = instance_name() + "_" + unique_part();
 
-  Runtime runtime;
-  runtime.host = host_of(session.server);
-  runtime.instance = instance_name();
+  Runtime runtime{.host = host_of(session.server), .instance = instance_name()};
   runtime.log =
       std::make_shared<Logger>(options.log_format, options.log_level, [c = session.clock] { return c->now(); });
   if (!session.verified) {

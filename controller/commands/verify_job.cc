@@ -87,9 +87,7 @@ k8s::Result<VerifyJob> plan_verification(const VerifyOptions& asked, const Clust
     return refuse(fmt::format("node {} not found{}", asked.node, did_you_mean(asked.node, names)));
   }
   const NodeAssessment* a = index.assessment(asked.node);
-  VerifyJob out;
-  out.asked = asked;
-  out.share = client_share(*node, a);
+  VerifyJob out{.asked = asked, .share = client_share(*node, a)};
   if (std::string why = obstacle_of(*node, a, out.share); !why.empty()) return refuse(std::move(why));
   const std::int64_t offered = amount_of(node->allocatable, out.share.resource);
   if (offered == 0)

@@ -206,8 +206,7 @@ void LookupQueue::forget_old(const KaiWants& wants) {
 
 LookupQueue::Asked LookupQueue::rank(Question question) const {
   const LookupResults& lookups = parts_.world->kai.lookups;
-  Asked out;
-  out.question = std::move(question);
+  Asked out{.question = std::move(question)};
   const auto answered = [&](const auto& answers, const auto& key, const auto& keeps) {
     auto it = answers.find(key);
     out.rank = it == answers.end() ? Rank::first : keeps(it->second) ? Rank::keeping : Rank::deciding;

@@ -157,8 +157,7 @@ KaiWants wants_of(const ClusterView& view, const PlannerSettings& settings) {
   FleetIndex index;
   const Timers timers;
   const Snapshot snapshot{view.world, view.now, timers, view.consumers, settings};
-  ReconcilerFilter filter;
-  filter.synced = everything_synced;
+  const ReconcilerFilter filter{.synced = everything_synced};
   return plan_all(snapshot, index, filter).kai_wanted;
 }
 

@@ -37,10 +37,10 @@ struct ClusterView {
   World world;
   std::map<std::string, NodeConsumers> consumers;
   UnstartedPods unstarted{};
-  std::vector<std::string> incomplete;  // What cannot be read, by whom, and which rule is missing; each once.
-  OperatorPresence presence{};          // Filled by commands that say so.
-  SharingKinds sharing_kinds{};         // Of a cluster that was read.
-  std::vector<std::string> leases{};    // The JSON of those among manifests.
+  std::vector<std::string> incomplete = {};  // What cannot be read, by whom, and which rule is missing; each once.
+  OperatorPresence presence{};               // Filled by commands that say so.
+  SharingKinds sharing_kinds{};              // Of a cluster that was read.
+  std::vector<std::string> leases{};         // The JSON of those among manifests.
 };
 
 // Not empty: what device plugins load in some namespaces cannot be read, or what the operator decides by

@@ -159,13 +159,11 @@ k8s::Result<ClusterView> view_of(const std::vector<ManifestFile>& files, k8s::Wa
     if (!loaded) return std::unexpected(loaded.error());
   }
   if (ignored != nullptr) *ignored = std::move(loaded->ignored);
-  ClusterView view;
-  view.now = now;
-  view.world = std::move(loaded->world);
-  view.consumers = std::move(loaded->consumers);
-  view.unstarted = std::move(loaded->unstarted);
-  view.leases = std::move(loaded->leases);
-  return view;
+  return ClusterView{.now = now,
+                     .world = std::move(loaded->world),
+                     .consumers = std::move(loaded->consumers),
+                     .unstarted = std::move(loaded->unstarted),
+                     .leases = std::move(loaded->leases)};
 }
 
 std::string pod_in(const std::vector<ManifestFile>& files, const k8s::ObjectKey& pod) {

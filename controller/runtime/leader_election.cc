@@ -22,13 +22,11 @@ constexpr double kJitterFactor = 1.2;  // client-go's JitterFactor.
 
 LeaseRecord record_of(const Json& lease) {
   const Json spec = object_at(lease, "spec");
-  LeaseRecord record;
-  record.holder = text_at(spec, "holderIdentity");
-  record.duration_seconds = number_at(spec, "leaseDurationSeconds");
-  record.acquire_time = text_at(spec, "acquireTime");
-  record.renew_time = text_at(spec, "renewTime");
-  record.transitions = number_at(spec, "leaseTransitions");
-  return record;
+  return {.holder = text_at(spec, "holderIdentity"),
+          .duration_seconds = number_at(spec, "leaseDurationSeconds"),
+          .acquire_time = text_at(spec, "acquireTime"),
+          .renew_time = text_at(spec, "renewTime"),
+          .transitions = number_at(spec, "leaseTransitions")};
 }
 
 // A create that is answered by 404: the namespace does not exist.

@@ -237,9 +237,7 @@ void Manager::make_writers() {
   };
   hooks.failed = [this](const k8s::Error& error) { outages_.failed("Event was not sent", "events", error); };
   hooks.before_send = [this] { return may_report(); };
-  EventRecorderOptions recording;
-  recording.reporting_instance = runtime_.instance;
-  recording.seed = runtime_.seed;
+  EventRecorderOptions recording{.reporting_instance = runtime_.instance, .seed = runtime_.seed};
   recorder_ = std::make_unique<EventRecorder>(&client_, clock_, std::move(recording), std::move(hooks));
 
   ExecutorOptions execution;

@@ -112,8 +112,7 @@ class Servers {
   }
 
   [[nodiscard]] k8s::Result<void> serve(const std::string& address, Routes routes, TlsContexts tls, int& port) {
-    HttpServerOptions serving;
-    serving.address = address;
+    HttpServerOptions serving{.address = address};
     routes.clock = runtime_.clock;
     if (tls) serving.max_connections = kMostTlsConnections;
     if (routes.ready) serving.header_timeout = kHeaderOfProbe;

@@ -71,10 +71,10 @@ struct Runtime {
   // notify() once: ends the operator as kill -9 would, at whatever it is doing: nothing more is sent, the lease is not
   // released, run_operator returns `cancelled`. Optional; for tests.
   k8s::Signal* kill = nullptr;
-  std::shared_ptr<RuntimeView> view;  // Optional.
-  std::shared_ptr<Logger> log;        // Optional: silent when absent.
-  std::shared_ptr<Metrics> metrics;   // Optional: a registry of its own when absent.
-  RuntimeHooks hooks;
+  std::shared_ptr<RuntimeView> view = {};  // Optional.
+  std::shared_ptr<Logger> log = {};        // Optional: silent when absent.
+  std::shared_ptr<Metrics> metrics = {};   // Optional: a registry of its own when absent.
+  RuntimeHooks hooks = {};
   std::string host;        // "host:port" of the API server, the label of rest_client_* metrics.
   std::string instance;    // The pod's or host's name, for Events. Empty: the identity.
   std::uint64_t seed = 0;  // For jitter; 0: from the system's entropy.

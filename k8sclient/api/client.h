@@ -64,7 +64,7 @@ struct ClientOptions {
   bool reads_only = false;  // Each write ends with `cancelled`, unsent: no mistake of a dry run can change anything.
   int most_reads = 16;      // Open at once, without watches and the Lease.
   int most_writes = 32;     // Of WriteKind::object open at once, without the Lease. Of the other kinds fewer, beside.
-  std::function<void(const RequestRecord&)> on_request;  // Metrics hook, after each exchange.
+  std::function<void(const RequestRecord&)> on_request = {};  // Metrics hook, after each exchange.
 };
 
 class ApiClient final : public Reader, public Writer {

@@ -274,9 +274,7 @@ std::string quoted_html(int http_status, std::string_view body) {
 
 Error error_from_answer(int http_status, std::string_view body, std::string_view retry_after_header,
                         std::string_view what) {
-  Error error;
-  error.http_status = http_status;
-  error.retry_after = seconds_text(retry_after_header);
+  Error error{.http_status = http_status, .retry_after = seconds_text(retry_after_header)};
   const Json status =
       is_protobuf(body) ? read_protobuf_status(body) : Json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!status.is_object() || text_at(status, "kind") != "Status") {

@@ -53,10 +53,10 @@ struct Connection {
 // --- Acting as another user: the `as` fields of a kubeconfig user, as headers of every request.
 
 struct Impersonation {
-  std::string user;                                                     // as
-  std::string uid;                                                      // as-uid
-  std::vector<std::string> groups;                                      // as-groups
-  std::vector<std::pair<std::string, std::vector<std::string>>> extra;  // as-user-extra
+  std::string user;                                                          // as
+  std::string uid;                                                           // as-uid
+  std::vector<std::string> groups;                                           // as-groups
+  std::vector<std::pair<std::string, std::vector<std::string>>> extra = {};  // as-user-extra
 };
 
 // Impersonate-User, -Uid, -Group and -Extra-KEY, as client-go writes them; none for an empty Impersonation. Errors

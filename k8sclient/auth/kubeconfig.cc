@@ -332,10 +332,7 @@ KubeExec read_exec(const YAML::Node& node) {
 }
 
 Impersonation read_impersonation(const YAML::Node& user) {
-  Impersonation out;
-  out.user = text_at(user, "as");
-  out.uid = text_at(user, "as-uid");
-  out.groups = texts_at(user, "as-groups");
+  Impersonation out{.user = text_at(user, "as"), .uid = text_at(user, "as-uid"), .groups = texts_at(user, "as-groups")};
   const YAML::Node extra = user["as-user-extra"];
   if (!given(extra)) return out;
   for (const auto& entry : must_be_map(extra, "as-user-extra")) {
@@ -361,11 +358,7 @@ KubeUser read_user(const YAML::Node& node) {
 }
 
 KubeContext read_context(const YAML::Node& node) {
-  KubeContext context;
-  context.cluster = text_at(node, "cluster");
-  context.user = text_at(node, "user");
-  context.ns = text_at(node, "namespace");
-  return context;
+  return {.cluster = text_at(node, "cluster"), .user = text_at(node, "user"), .ns = text_at(node, "namespace")};
 }
 
 // `clusters`, `users` and `contexts` are lists of {name, <singular>: {…}}.

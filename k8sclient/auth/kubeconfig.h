@@ -53,7 +53,7 @@ struct KubeUser {
 };
 
 struct KubeContext {
-  std::string file;
+  std::string file = {};
   std::string cluster;
   std::string user;
   std::string ns;

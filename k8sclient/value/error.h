@@ -44,8 +44,8 @@ struct Cause {
 
 struct Error {
   Reason reason = Reason::transport;
-  int http_status = 0;  // 0 when there was no HTTP answer.
-  std::string message;  // Names the object, what is wrong, and what would be right.
+  int http_status = 0;       // 0 when there was no HTTP answer.
+  std::string message = {};  // Names the object, what is wrong, and what would be right.
   std::optional<std::chrono::milliseconds> retry_after = std::nullopt;  // From Retry-After, if the server sent one.
   std::vector<Cause> causes = {};  // At most kMostCauses; the message has their texts.
   // Nothing of the call has left this process, so the server has not done it.

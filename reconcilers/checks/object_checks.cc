@@ -266,11 +266,8 @@ ObjectComplaints mps_by_label_unsupported(const OperandSetup& setup) {
         if (key != config.default_key && text != nullptr && parse_profile(*text).profile.mps)
           keys.push_back(shown_value(key));
       if (keys.empty()) continue;
-      PluginInstallation installation;
-      installation.provider = Provider::gpu_operator;
-      installation.ns = id.ns;
-      installation.owner = config.policy.name;
-      installation.config_map = id.name;
+      const PluginInstallation installation{
+          .ns = id.ns, .provider = Provider::gpu_operator, .owner = config.policy.name, .config_map = id.name};
       Operand plugin;
       plugin.default_key = config.default_key;
       plugin.node_label = kConfigLabel;

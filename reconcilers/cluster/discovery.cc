@@ -151,11 +151,8 @@ Discovery discover(const World& world) {
         out.strays.push_back(operand);
     }
     for (const std::string& config_map : config_maps) {
-      PluginInstallation installation;
-      installation.ns = ns;
-      installation.provider = owner.provider;
-      installation.owner = owner.name;
-      installation.config_map = config_map;
+      PluginInstallation installation{
+          .ns = ns, .provider = owner.provider, .owner = owner.name, .config_map = config_map};
       for (const Operand& operand : operands) {
         // GFD or MPS without profiles of their own still serve the same nodes; their mistakes are visible in the
         // labels.

@@ -31,16 +31,16 @@ struct PluginInstallation {
   std::string owner;  // ClusterPolicy name, Helm release, or empty.
   std::string
       config_map;  // Name in `ns`; empty: the plugin runs without profiles, and the operator does not reconcile it.
-  std::vector<Operand> operands;
+  std::vector<Operand> operands = {};
   // What a ClusterPolicy announces and the DaemonSets do not have yet.
-  std::string announced_config_map;
-  std::string announced_default;
+  std::string announced_config_map = {};
+  std::string announced_default = {};
   bool announced = false;
   std::int64_t clusterpolicy_generation = 0;
   // The ClusterPolicy cannot be read: a change that it announces is detected only once its DaemonSets have it.
   bool announcement_unknown = false;
   // The GPUCluster that replaces the ClusterPolicy: GPUs are shared by DRA claims, and no profile applies.
-  std::string gpu_cluster;
+  std::string gpu_cluster = {};
 
   // "config mps-config default (none)": what is announced, for people.
   [[nodiscard]] std::string announced_config() const;

@@ -77,7 +77,7 @@ struct NodeExpectation {
                                              std::string_view mig_strategy_env);
 
 struct Verification {
-  std::string mismatch;  // The first difference, for people: "nvidia.com/gpu: capacity 8, expected 16".
+  std::string mismatch = {};  // The first difference, for people: "nvidia.com/gpu: capacity 8, expected 16".
   bool ok = false;
   // Only whole devices are missing: the hardware is broken, and the configuration is not stale.
   bool shortfall = false;

@@ -188,8 +188,7 @@ class Loader {
   }
 
   void add_yaml(const ManifestFile& file) {
-    YamlLimits limits;
-    limits.bytes = kMaxBytes;
+    const YamlLimits limits{.bytes = kMaxBytes};
     const std::optional<std::string> respelt = json_for_yaml(file.text);
     const std::string_view text = respelt ? std::string_view(*respelt) : std::string_view(file.text);
     YamlStream stream(text, limits);
@@ -354,8 +353,7 @@ k8s::Result<LoadedManifests> load_manifests(const std::vector<ManifestFile>& fil
 }
 
 k8s::Result<std::string> yaml_to_json(std::string_view text) {
-  YamlLimits limits;
-  limits.bytes = kMaxBytes;
+  const YamlLimits limits{.bytes = kMaxBytes};
   YamlStream stream(text, limits);
   auto document = stream.next();
   if (const auto& error = stream.error()) {

@@ -71,11 +71,11 @@ using GpusByNode = std::map<std::string, NodeGpus, std::less<>>;
 struct AuditProblem {
   Severity severity = Severity::warning;
   Reason reason;
-  Cure cure;                         // The first thing to type shows the cause; its options: what to do in general.
-  std::vector<ObjectRef> objects;    // Sorted.
-  std::int64_t gpus_lost = 0;        // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
-  std::vector<std::string> lost_on;  // The nodes that have lost them.
-  std::vector<std::string> pods;     // What operand_problems() says about these nodes, each once.
+  Cure cure = {};                  // The first thing to type shows the cause; its options: what to do in general.
+  std::vector<ObjectRef> objects;  // Sorted.
+  std::int64_t gpus_lost = 0;      // On these nodes, or on those that the DaemonSet, ConfigMap or policy serves.
+  std::vector<std::string> lost_on = {};  // The nodes that have lost them.
+  std::vector<std::string> pods = {};     // What operand_problems() says about these nodes, each once.
 };
 
 // `findings`: sorted. What a finding costs is what no pod can get of the Node itself, of the nodes that the DaemonSet

@@ -157,8 +157,7 @@ bool offers_gpus(const Node& node) {
 GpuCount gpus_of(const World& world, const PlannerSettings& settings, const FleetIndex::Impl& index, const Node& node,
                  const NodeAssessment* a) {
   const bool older_text = a != nullptr && edit_not_live(world, settings, index, node, *a);
-  GpuCount out;
-  out.total = labelled_gpus(node);
+  GpuCount out{.total = labelled_gpus(node)};
   if (a != nullptr) out.total = std::max({out.total, a->counted_devices, a->recorded_gpus, a->had_devices});
   if (out.total == 0) out.total = served_gpus(index, node, a, older_text);
   if (out.total == 0) out.total = stated_gpus(index, node);

@@ -455,8 +455,7 @@ Cure pod_choices(ReadingPass& pass, const Node& node, const NodeAssessment& a) {
   const bool is_refused = plain && refused && !is_of_another_write(*refused);
   const PodAdvice advice = advice_on_pods(
       pass, node, a, is_refused ? *refused : listed.value_or(Reason{kWaitingForWorkloads, std::string()}));
-  Cure out;
-  out.command = advice.command;
+  Cure out{.command = advice.command};
   out.options.emplace_back("nobody acts: the operator changes the node when the pods have ended");
   if (a.phase == Phase::draining)
     out.options.back() +=

@@ -147,9 +147,7 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
   const bool consumes = role == KaiRole::consumer;
   // A label on a pod that KAI has not placed takes no GPU of the node.
   const bool uses = !consumes || is_placed_by_kai(kai, view_, pod->scheduler_name.view(), key);
-  Share share;
-  share.groups = groups_in_role(*pod, role);
-  share.members = consumes ? &Group::consumers : &Group::reservations;
+  Share share{.groups = groups_in_role(*pod, role), .members = consumes ? &Group::consumers : &Group::reservations};
   if (is_alive(*pod) && uses) share.node = std::string(pod->node_name.view());
   share.counted = consumes ? &NodeUse::consumers : &NodeUse::reservations;
   share.reserves = role == KaiRole::reservation && !share.node.empty();
@@ -160,9 +158,7 @@ void KaiIndex::put_in_pod(const KaiWorld& kai, const ObjectKey& key) {
 void KaiIndex::put_in_request(const KaiWorld& kai, const ObjectKey& key) {
   const BindRequest* request = kai.bind_requests.find(key);
   if (request == nullptr) return;
-  Share share;
-  share.groups = groups_of(*request);
-  share.members = &Group::bind_requests;
+  Share share{.groups = groups_of(*request), .members = &Group::bind_requests};
   // A succeeded BindRequest is not counted: its pod, or the reservations of that pod, show the use.
   const bool in_progress = request->phase != "Succeeded" && !is_terminally_failed(*request) && !share.groups.empty();
   if (in_progress) share.node = std::string(request->selected_node.view());

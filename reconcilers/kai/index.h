@@ -82,10 +82,10 @@ class KaiIndex {
   struct Share {
     std::vector<std::string> groups;
     std::set<ObjectKey> Group::* members = nullptr;  // Where it is in each of them.
-    std::string node;                                // The node whose use includes it; empty: none.
+    std::string node = {};                           // The node whose use includes it; empty: none.
     std::int64_t NodeUse::* counted = nullptr;       // As what.
     bool reserves = false;                           // It is a live reservation on that node,
-    std::string device;                              // of this GPU.
+    std::string device = {};                         // of this GPU.
   };
   using Shares = std::unordered_map<ObjectKey, Share>;
   void note_activity(const std::vector<std::string>& groups);

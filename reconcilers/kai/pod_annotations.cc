@@ -280,8 +280,7 @@ bool is_pipe_volume(const DocumentValue& volume) {
 
 PodRules rules_of(const World& world, const PlannerSettings& settings) {
   const KaiView view = view_kai(world.kai, settings.kai);
-  PodRules rules;
-  rules.mps_user = settings.partitioning.mps_user;
+  PodRules rules{.mps_user = settings.partitioning.mps_user};
   if (view.configured) rules.kai_gpu_sharing = view.sharing.enabled;
   return rules;
 }

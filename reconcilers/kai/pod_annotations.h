@@ -43,7 +43,7 @@ struct SelectedLabel {
 
 // What a cluster makes of pods.
 struct PodRules {
-  std::optional<bool> kai_gpu_sharing;          // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
+  std::optional<bool> kai_gpu_sharing = {};     // Whether KAI's GPU sharing is on. Absent: unknown, taken as on.
   std::string kai_scheduler = "kai-scheduler";  // What KAI's pods have as schedulerName; a kai-config can override it.
   std::int64_t mps_user = PartitioningSettings().mps_user;
 };

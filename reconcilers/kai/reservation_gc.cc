@@ -43,7 +43,7 @@ class Collector {
 
  private:
   struct Candidate {
-    Judgement judgement;
+    Judgement judgement = {};
     WallTime since{};
     bool ready = false;
     bool node_gone = false;
@@ -201,8 +201,7 @@ class Collector {
   // --- One reservation without consumers.
   void consider(const std::string& group, Judgement j) {
     const KaiPod& pod = *j.reservation;
-    Candidate candidate;
-    candidate.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr;
+    Candidate candidate{.node_gone = !pod.node_name.empty() && world_.nodes.find(pod.node_name.view()) == nullptr};
     const TimerKey timer{j.state == GcVerdict::orphan ? Timer::kai_orphan : Timer::kai_duplicate, pod.meta.uid.str(),
                          fmt::format("{}/{}", group, index_.activity(group))};
     const bool held = pass_.held_for(timer, view_.grace);
@@ -306,10 +305,7 @@ class Collector {
 
   void remove(const Candidate& candidate) {
     const KaiPod& pod = *candidate.judgement.reservation;
-    DeletePod action;
-    action.pod = pod.meta.key();
-    action.uid = pod.meta.uid;
-    action.resource_version = pod.meta.resource_version;
+    DeletePod action{.pod = pod.meta.key(), .uid = pod.meta.uid, .resource_version = pod.meta.resource_version};
     // No kubelet is left to end it.
     if (candidate.node_gone) action.grace_period_seconds = 0;
     const std::string device(pod.meta.annotations.get(kDeviceAnnotation).value_or("of unknown UUID"));

@@ -78,10 +78,7 @@ class Judge {
   }
 
   static std::string line_of_removed(const std::string& source, const std::string& key, const std::string& users) {
-    LintedDocument document;
-    document.source = source;
-    document.kind = "ConfigMap";
-    document.key = key;
+    LintedDocument document{.source = source, .kind = "ConfigMap", .key = key};
     document.line_before.reset();
     return lint_line(document, {Severity::warning, "KeyNotFound", "", Position{},
                                 fmt::format("the key is removed and still used by {}: pods of the plugin that start "

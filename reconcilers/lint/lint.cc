@@ -249,9 +249,7 @@ class Linter {
     const std::size_t end = last_error_ ? next_document(text, 0) : text.size();
     if (const std::size_t line_end = text.find('\n', end); line_end != std::string_view::npos)
       text = text.substr(0, line_end + 1);
-    YamlLimits limits;
-    limits.bytes = kMaxFileBytes;
-    limits.first_line = first_line;
+    const YamlLimits limits{.bytes = kMaxFileBytes, .first_line = first_line};
     YamlStream stream(text, limits);
     std::optional<YamlDocument> document = stream.next();
     while (document) {

@@ -40,16 +40,16 @@ class SourceLines {
 };
 
 struct LintedDocument {
-  std::string source;  // "profiles.yaml#0": file and index of the document, Lists counted item by item.
-  std::string kind;    // Profile, ConfigMap, SharingPolicy, Pod, or what the document calls itself.
-  std::string name;    // metadata.name; of the ConfigMap for a profile out of one.
-  std::string key;     // Of the ConfigMap.
-  std::vector<Diagnostic> diagnostics;  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
-  std::optional<Profile> profile;       // What upstream has in memory, where its parser accepts the document.
+  std::string source;     // "profiles.yaml#0": file and index of the document, Lists counted item by item.
+  std::string kind;       // Profile, ConfigMap, SharingPolicy, Pod, or what the document calls itself.
+  std::string name = {};  // metadata.name; of the ConfigMap for a profile out of one.
+  std::string key;        // Of the ConfigMap.
+  std::vector<Diagnostic> diagnostics = {};  // Lines count from 1 in the file; for a key of a ConfigMap, in its value.
+  std::optional<Profile> profile = {};       // What upstream has in memory, where its parser accepts the document.
   // For texts shown to people: the line of the file before the value's first line. nullopt if the file contains the
   // value in another form (JSON, quoted).
   std::optional<int> line_before = 0;
-  std::string value;  // The value itself, of a key.
+  std::string value = {};  // The value itself, of a key.
   // Of a SharingPolicy: how many of its errors the API server does not see. The schema of the CRD contains neither the
   // grammar of labels nor which labels sharing changes, so the operator refuses those.
   std::size_t left_to_operator = 0;

@@ -35,12 +35,12 @@ struct ObjectRef {
 // merged into one patch by the executor: one writer per Node.
 struct PatchNode {
   std::string name;
-  std::map<std::string, std::string> set;  // labels
-  std::set<std::string> remove;            // labels
-  std::map<std::string, std::string> set_annotations;
-  std::set<std::string> remove_annotations;
-  std::optional<bool> unschedulable;
-  std::optional<std::string> resource_version;  // Required when `unschedulable` is set (S7).
+  std::map<std::string, std::string> set = {};  // labels
+  std::set<std::string> remove = {};            // labels
+  std::map<std::string, std::string> set_annotations = {};
+  std::set<std::string> remove_annotations = {};
+  std::optional<bool> unschedulable = {};
+  std::optional<std::string> resource_version = {};  // Required when `unschedulable` is set (S7).
   friend bool operator==(const PatchNode&, const PatchNode&) = default;
 };
 
@@ -49,7 +49,7 @@ struct DeletePod {
   k8s::ObjectKey pod;
   std::string uid;
   std::optional<std::string> resource_version;
-  std::optional<std::int64_t> grace_period_seconds;
+  std::optional<std::int64_t> grace_period_seconds = {};
   friend bool operator==(const DeletePod&, const DeletePod&) = default;
 };
 

@@ -24,8 +24,7 @@ std::int64_t IntOrPercent::of(std::int64_t total) const {
 }
 
 std::optional<IntOrPercent> IntOrPercent::parse(std::string_view text) {
-  IntOrPercent out;
-  out.percent = text.ends_with('%');
+  IntOrPercent out{.percent = text.ends_with('%')};
   if (out.percent) text.remove_suffix(1);
   out.value = whole_number(text).value_or(-1);
   return out.value >= 0 && (!out.percent || out.value <= 100) ? std::optional(out) : std::nullopt;

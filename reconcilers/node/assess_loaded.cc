@@ -272,8 +272,7 @@ void Assessor::find_missing_of_loaded() {
   if (mps_ != nullptr && before && before->profile().strategy() == Strategy::mps)
     pods.push_back(newest(Component::mps));
   if (!std::ranges::all_of(pods, [](const Pod* pod) { return pod != nullptr && is_serving(*pod); })) return;
-  Verification shown;
-  shown.ok = true;
+  Verification shown{.ok = true};
   const bool reloaded = gfd_ == nullptr && config_map_ != nullptr && has_read(*pods.front());
   if (before && !reloaded) {
     const bool showed_it = gfd_ != nullptr && out_.at_install == AtInstall::shown;

@@ -61,8 +61,7 @@ bool marks_mps_nodes(const PlannerSettings& settings, bool kai_served) {
 
 void plan_mps_mark(PlanDraft& draft, const Node& node, MpsMark mark) {
   const std::string& name = node.meta.name;
-  PatchNode patch;
-  patch.name = name;
+  PatchNode patch{.name = name};
   if (mark == MpsMark::to_set && draft.held_for({Timer::mps_ready, name, ""}, kUpFor)) {
     patch.set[std::string(kMpsEnabled)] = "true";
     patch.set_annotations[std::string(kMpsMarkAnnotation)] = "true";

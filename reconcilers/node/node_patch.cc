@@ -147,10 +147,7 @@ void remove_guards(PatchNode& patch, const Node& node, const NodeChange& change)
 }
 
 PatchNode patch_of(const Node& node) {
-  PatchNode out;
-  out.name = node.meta.name;
-  out.resource_version = node.meta.resource_version;
-  return out;
+  return {.name = node.meta.name, .resource_version = node.meta.resource_version};
 }
 
 PatchNode patch_of(const Node& node, const NodeChange& change) {
@@ -207,8 +204,7 @@ std::vector<PlannedAction> deletions(const NodeView& view, const NodeChange& cha
 }
 
 PatchNode take_off(const Node& node, const NodeChange* change, bool says_blocked) {
-  PatchNode patch;
-  patch.name = node.meta.name;
+  PatchNode patch{.name = node.meta.name};
   auto drop = [&](std::string_view annotation) {
     if (node.meta.annotations.contains(annotation)) patch.remove_annotations.insert(std::string(annotation));
   };

@@ -119,8 +119,7 @@ void ChangeStep::give_up() {
 }
 
 void ChangeStep::fail(const std::string& why) {
-  PatchNode patch;
-  patch.name = name();
+  PatchNode patch{.name = name()};
   patch.set[std::string(kStateLabel)] = kStateFailed;
   // Its pods have read the present text, so the failure is recorded for that text.
   const bool moved_on = !same_target_ && loaded_the_present();

@@ -12,8 +12,7 @@ std::string_view to_string(Transition transition) {
 }
 
 Shape shape_of(const Profile& profile) {
-  Shape out;
-  out.strategy = profile.strategy();
+  Shape out{.strategy = profile.strategy()};
   const SharingSection* section = profile.active();
   if (section == nullptr) return out;
   out.renamed = section->rename_by_default;

@@ -36,7 +36,7 @@ inline constexpr PolicyWord<Transition> kTransitionWords[] = {{"none", Transitio
 struct Shape {
   Strategy strategy = Strategy::none;
   bool renamed = false;
-  std::map<std::string, std::int64_t> replicas;  // Of shared resources.
+  std::map<std::string, std::int64_t> replicas = {};  // Of shared resources.
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 [[nodiscard]] Shape shape_of(const Profile& profile);

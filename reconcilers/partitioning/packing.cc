@@ -374,19 +374,16 @@ class Search {
   // nothing.
   [[nodiscard]] Score with_costs(const Score& served) const {
     Score out = served;
-    std::int64_t destroyed = 0;
-    std::int64_t touched = 0;
-    std::int64_t disfavoured = 0;
-    std::int64_t added = 0;
+    PackCost sum;
     for (std::size_t node = 0; node < state_.input.nodes.size(); ++node) {
       const NodePacking& packing = state_.packing(node);
       if (!packing.changed()) continue;
-      destroyed += packing.destroyed;
-      added += packing.added;
-      ++touched;
-      disfavoured += state_.input.nodes[node].busy != state_.input.prefer_busy ? 1 : 0;
+      sum.destroyed += packing.destroyed;
+      sum.added += packing.added;
+      ++sum.touched;
+      sum.disfavoured += state_.input.nodes[node].busy != state_.input.prefer_busy ? 1 : 0;
     }
-    out.insert(out.end(), {destroyed, touched, disfavoured, added});
+    out.insert(out.end(), {sum.destroyed, sum.touched, sum.disfavoured, sum.added});
     return out;
   }
 
@@ -452,11 +449,7 @@ Packing best_packing(const PackInput& input) {
   Greedy greedy(state);
   greedy.run();
   if (input.pods.size() <= kSearchPods) Search(state, kSearchSteps).run();
-  Packing out;
-  out.node_of = state.node_of;
-  out.compared = greedy.compared;
-  out.planned = greedy.planned;
-  out.work = state.work();
+  Packing out{.node_of = state.node_of, .compared = greedy.compared, .planned = greedy.planned, .work = state.work()};
   for (std::size_t node = 0; node < input.nodes.size(); ++node) out.nodes.push_back(state.packing(node));
   return out;
 }

@@ -76,7 +76,7 @@ struct PackInput {
 
 struct Packing {
   std::vector<std::optional<std::size_t>> node_of;  // By pod; nullopt: it is not served.
-  std::vector<NodePacking> nodes;                   // By node.
+  std::vector<NodePacking> nodes = {};              // By node.
   // So many of the first pods were put where it costs least; the others got the first place that was found, because the
   // work of a plan is bounded. Those from `planned` on got none for that reason.
   std::size_t compared = 0;

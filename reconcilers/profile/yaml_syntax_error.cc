@@ -60,7 +60,7 @@ Position after_last_token(std::string_view text) {
 
 struct BlockEntry {
   std::size_t indent = 0;  // Columns before the key.
-  std::string_view key;
+  std::string_view key = {};
   std::size_t colon = 0;
   std::size_t value = std::string_view::npos;  // Where the value begins; npos if the line has none.
 
@@ -70,8 +70,7 @@ struct BlockEntry {
 
 // "- key: value"; nullopt for a line that is no entry of a mapping.
 std::optional<BlockEntry> entry_of(std::string_view line) {
-  BlockEntry entry;
-  entry.indent = std::min(line.find_first_not_of(kYamlBlanks), line.size());
+  BlockEntry entry{.indent = std::min(line.find_first_not_of(kYamlBlanks), line.size())};
   while (line.substr(entry.indent).starts_with("- "))
     entry.indent = std::min(line.find_first_not_of(kYamlBlanks, entry.indent + 1), line.size());
   const std::string_view rest = line.substr(entry.indent);

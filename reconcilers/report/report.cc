@@ -117,8 +117,7 @@ Rows present_rows(ReadingPass& pass, const RolloutFacts& facts, bool has_operato
 }
 
 RolloutReport report_of(ReadingPass& pass, const FleetReport& fleet, const RolloutFacts& reported) {
-  RolloutReport out;
-  out.facts = fleet.nodes_unread ? reported : with_present_counts(reported, pass.index());
+  RolloutReport out{.facts = fleet.nodes_unread ? reported : with_present_counts(reported, pass.index())};
   const RolloutFacts& facts = out.facts;
   const SharingRollout& rollout = *facts.rollout;
   out.estimate = estimate_of(pass, fleet, facts);

@@ -111,8 +111,7 @@ Canary canary_of(const RolloutView& rollout, const std::string& product) {
   const RecordedCanary* entry = recorded(rollout, product);
   if (entry == nullptr) return {};
   if (entry->passed) return passed;
-  Canary out;
-  out.proven = proven(rollout, *entry);
+  Canary out{.proven = proven(rollout, *entry)};
   if (std::ssize(out.proven) < needed(rollout, product)) return out;
   out.verified = true;
   out.passed = rollout.pass.ages.has_run_for(soaking_timer(*entry), spec.canary_soak, entry->soaking_since);

@@ -29,7 +29,7 @@ constexpr Duration kLongestWrite = std::chrono::hours(1);
 struct LabelWrite {
   std::string_view state;  // kWritten or kSet.
   std::size_t number = 0;  // Of those of its node, from 1.
-  std::set<std::string_view> labels;
+  std::set<std::string_view> labels = {};
   WallTime since{};
 };
 
@@ -41,9 +41,7 @@ LabelWrite parse(const TimerKey& timer, WallTime since) {
     text.remove_prefix(std::min(text.size(), part.size() + 1));
     return part;
   };
-  LabelWrite out;
-  out.state = next(' ');
-  out.since = since;
+  LabelWrite out{.state = next(' '), .since = since};
   const std::string_view number = next(' ');
   std::from_chars(number.data(), number.data() + number.size(), out.number);
   while (!text.empty()) out.labels.insert(next(','));
@@ -210,8 +208,7 @@ constexpr Duration kGoneFor = std::chrono::minutes(2);
 void write_label(Pass& pass, const Node& node, const LabelChange& change, std::string why) {
   if (!pass.takes_more()) return;
   note_label_write(pass, node, change);
-  PatchNode patch;
-  patch.name = node.meta.name;
+  PatchNode patch{.name = node.meta.name};
   add_to(patch, change);
   pass.add(std::move(patch), kDirectoryLabelled, std::move(why), false, node.meta.name);
 }

@@ -228,9 +228,7 @@ void relabel_paused(Pass& pass, const RolloutView& rollout, const std::set<std::
     const bool known = a.label->empty() || key_is_projected(pass, pass.index.installation_of(a), rollout.key.key);
     if (!known || !rollout.canary_passed(std::string(a.product.view()))) continue;
     if (!rollout.gate().is_open()) return;
-    PatchNode patch;
-    patch.name = name;
-    patch.resource_version = node.meta.resource_version;
+    PatchNode patch{.name = name, .resource_version = node.meta.resource_version};
     add_to(patch, policy_label(node, config_label(pass.index.installation_of(a), node), a));
     pass.add(std::move(patch), "Relabel",
              fmt::format("policy {} selects profile {}; a driver upgrade has already removed the node's pods",

@@ -73,10 +73,10 @@ struct GateState {
 
 // The canary of one group.
 struct Canary {
-  bool passed = false;               // Verified and soaked, or the policy requires none.
-  bool verified = false;             // The required number of canaries shows the revision.
-  std::vector<std::string> proven;   // Recorded canaries that show the revision, while it has not passed. By name.
-  std::optional<WallTime> soaks_to;  // Verified, and not passed yet: when its soak ends.
+  bool passed = false;                    // Verified and soaked, or the policy requires none.
+  bool verified = false;                  // The required number of canaries shows the revision.
+  std::vector<std::string> proven;        // Recorded canaries that show the revision, while it has not passed. By name.
+  std::optional<WallTime> soaks_to = {};  // Verified, and not passed yet: when its soak ends.
 };
 
 class RolloutView;

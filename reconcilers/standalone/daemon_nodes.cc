@@ -178,10 +178,7 @@ void report_lost_daemons(Pass& pass) {
 namespace {
 
 NodeDrain drain_of_daemon(const DaemonNode& node) {
-  NodeDrain out;
-  out.node = node.name();
-  out.policy = node.policy;
-  out.until = Drain::idle;
+  NodeDrain out{.node = node.name(), .policy = node.policy, .until = Drain::idle};
   if (node.in_change()) out.since = node.mark.change->begun;
   return out;
 }

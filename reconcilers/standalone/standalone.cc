@@ -58,8 +58,7 @@ void write_mark(Pass& pass, const DaemonNode& node, const std::optional<MpsDaemo
   const std::string annotation(kMpsDaemonChangeAnnotation);
   const bool was_cordoned = node.in_change() && node.mark.change->cordoned;
   const bool cordons = next && next->cordoned;
-  PatchNode patch;
-  patch.name = node.name();
+  PatchNode patch{.name = node.name()};
   if (cordons != was_cordoned && cordons != node.node->unschedulable) patch.unschedulable = cordons;
   if (patch.unschedulable || (next && !next->deferred_until)) patch.resource_version = node.node->meta.resource_version;
   if (next)

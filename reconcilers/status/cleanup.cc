@@ -88,8 +88,7 @@ class Leaving {
 
   // `in_use`: why its profile label must stay, if a policy reverts it; empty: it need not stay.
   void clean(const Node& node, const std::string& in_use, Cleanup& out) {
-    PatchNode patch;
-    patch.name = node.meta.name;
+    PatchNode patch{.name = node.meta.name};
     const auto label = profile_label(node);
     restore_labels(node, label ? label->key : std::string(kConfigLabel), patch, out);
     if (label && reverts(*label))

@@ -373,9 +373,7 @@ void end_retried(Pass& pass, const SharingRollout& rollout) {
 void plan_status(Pass& pass, const DaemonRollouts& daemons, const SharingRollout& rollout) {
   const RolloutKey key = rollout_key_of(rollout);
   if (is_retried(rollout, pass.index.policy(pass.s.world, rollout.policy))) return end_retried(pass, rollout);
-  NextStatus next;
-  next.status = parse_status(rollout.status_json);
-  next.left = is_left(pass, key, rollout.to_revision);
+  NextStatus next{.status = parse_status(rollout.status_json), .left = is_left(pass, key, rollout.to_revision)};
   if (next_status_of(pass, daemons, key, rollout, next)) write_next_status(pass, rollout, std::move(next));
 }
 

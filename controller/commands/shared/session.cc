@@ -76,9 +76,7 @@ std::string login_hint(const std::string& server, const std::string& identity) {
 }
 
 k8s::ClientOptions interactive_client_options(const Options& options) {
-  k8s::ClientOptions out;
-  out.max_retries = 2;
-  out.last_backoff = std::chrono::seconds(1);
+  k8s::ClientOptions out{.max_retries = 2, .last_backoff = std::chrono::seconds(1)};
   out.longest_pause = std::chrono::milliseconds(200);  // A dozen requests: a person waits for each.
   // As kubectl. Without a resourceVersion such pages come from the watch cache since Kubernetes 1.31 (KEP-2340); with
   // resourceVersion=0 the limit would be ignored, and the answer would be one page of the whole cluster.
