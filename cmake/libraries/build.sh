@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# build.sh [transport|release]: builds static libraries from Debian's source packages, once, into a cache folder, and
-# prints that folder: include/, lib/, licences/ and `versions` (what was built, for the bill of materials).
+# build.sh [transport|release [MACHINE]]: builds static libraries from Debian's source packages, once, into a cache folder,
+# and prints that folder: include/, lib/, licences/ and `versions` (what was built, for the bill of materials). For another
+# MACHINE (as compilers call it, such as aarch64) with Debian's cross compiler.
 #
 #   transport  OpenSSL and libcurl, the default. Two cores need about two minutes. All presets link these two: what the
 #              tests try is what a release contains.
@@ -54,7 +55,7 @@ sources=(
 snapshot=20261125T130000Z # when mirrors had these, so Debian's archive has them as of then
 
 cache=${GSODEV_CACHE:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/gpu-sharing-operator}
-architecture=$(uname -m) # what is built for, as compilers call it
+architecture=${2:-$(uname -m)} # what is built for, as compilers call it
 flags=(-ffunction-sections -fdata-sections -fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE
   -D_FORTIFY_SOURCE=2)
 
@@ -172,6 +173,17 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 log=$prefix/build.log
 : >"$log"
+# For another machine, the names by which compilers are called below are the cross compilers', and CMake has its toolchain.
+if [[ $architecture != "$(uname -m)" ]]; then
+  export CMAKE_TOOLCHAIN_FILE
+  CMAKE_TOOLCHAIN_FILE=$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../$architecture.cmake
+  mkdir "$work/tools"
+  for tool in gcc g++ ar ranlib; do
+    ln -s "$(command -v "$architecture-linux-gnu-$tool")" "$work/tools/$tool" ||
+      die "no $architecture-linux-gnu-$tool here; install the package g++-${architecture//_/-}-linux-gnu"
+  done
+  PATH=$work/tools:$PATH
+fi
 
 # Addresses of Debian's mirrors, as apt has them.
 # shellcheck disable=SC2016  # A field of apt-get.
