@@ -2,7 +2,7 @@
 # What a user types with kubectl, against the simulated API server over loopback HTTP, or against a real one: the same
 # commands, the same answers.
 #
-#   kubectl_test.sh --simulated SIM_SERVER     SIM_SERVER is the sim_server program, which is started for this
+#   kubectl_test.sh --simulated SIMULATOR      the program gso-sim, which is started for this, without nodes
 #   kubectl_test.sh --kubeconfig FILE          a control plane without kubelets, with its controllers; objects stay there
 #
 # kubectl is $GSODEV_KUBECTL, else from PATH; exit code 77 when there is none. Closes with "N passed, N failed".
@@ -31,7 +31,7 @@ export KUBECONFIG=$work/kubeconfig HOME=$work
 unset KUBE_EDITOR VISUAL
 case $1 in
   --simulated)
-    "$2" --kubeconfig "$KUBECONFIG" >"$work/url" &
+    "$2" --nodes 0 --kubeconfig "$KUBECONFIG" >"$work/url" &
     server_pid=$!
     for _ in $(seq 200); do
       if [[ -s $work/url ]]; then break; fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The keys of `status --watch` and `rollout status --watch`, typed on a pseudo terminal against the simulated API server.
 
-usage: live_keys_test.py BINARY SIM_SERVER
+usage: live_keys_test.py BINARY SIMULATOR
 
 Each test waits for what must be on the screen, never for a time.
 """
@@ -29,7 +29,7 @@ import yaml
 from emulated_terminal import LONGEST, Terminal
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-BINARY, SIM_SERVER = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1), sys.argv.pop(1)))
+BINARY, SIMULATOR = (str(pathlib.Path(path).resolve()) for path in (sys.argv.pop(1), sys.argv.pop(1)))
 PROFILE = "version: v1\nsharing:\n  timeSlicing:\n    resources:\n    - {name: nvidia.com/gpu, replicas: 2}\n"
 BAR = "?: keys  q: quit"
 
@@ -59,8 +59,8 @@ class Cluster:
     def __init__(self, nodes):
         self.folder = tempfile.TemporaryDirectory(prefix="gso-live-")
         self.kubeconfig = os.path.join(self.folder.name, "kubeconfig")
-        self.process = subprocess.Popen([SIM_SERVER, "--kubeconfig", self.kubeconfig], stdout=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
+        self.process = subprocess.Popen([SIMULATOR, "--nodes", "0", "--kubeconfig", self.kubeconfig], stdout=subprocess.PIPE, text=True)
+        self.url = re.search(r" at (http://[^,]+),", self.process.stdout.readline())[1]
         for name in ("gpu-operator", "gpu-sharing-operator"):
             self.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name in nodes:

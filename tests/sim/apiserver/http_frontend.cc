@@ -20,6 +20,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 #include <set>
+#include <sstream>
 
 namespace gso::sim {
 namespace {
@@ -132,6 +133,14 @@ asio::awaitable<void> serve_watch(std::shared_ptr<Connection> connection, ApiSer
   connection->socket.close(ignored);
 }
 
+std::string kubeconfig_for(std::string_view url, std::string_view user) {
+  return fmt::format(
+      "apiVersion: v1\nkind: Config\ncurrent-context: sim\nclusters:\n- name: sim\n  cluster: {{server: \"{}\"}}\n"
+      "users:\n- name: sim\n  user: {{token: \"{}\"}}\ncontexts:\n- name: sim\n  context: {{cluster: sim, user: "
+      "sim}}\n",
+      url, user);
+}
+
 // Answers one request; false when the connection is done for.
 asio::awaitable<bool> serve_one(std::shared_ptr<Connection> connection, ApiServer* server) {
   http::request_parser<http::string_body> parser;
@@ -143,7 +152,10 @@ asio::awaitable<bool> serve_one(std::shared_ptr<Connection> connection, ApiServe
   const k8s::HttpRequest request = convert(in);
   const RequestContext context = context_of(in);
   k8s::HttpResponse answer;
-  if (ApiServer::is_watch(request)) {
+  if (in.target() == "/kubeconfig") {
+    answer.status = 200;
+    answer.body = kubeconfig_for(fmt::format("http://{}", std::string_view(in[http::field::host])), "system:admin");
+  } else if (ApiServer::is_watch(request)) {
     auto watch = server->watch(request, context);
     if (auto* stream = std::get_if<std::shared_ptr<WatchStream>>(&watch)) {
       std::shared_ptr<WatchStream> open = *stream;
@@ -163,8 +175,8 @@ asio::awaitable<bool> serve_one(std::shared_ptr<Connection> connection, ApiServe
 }  // namespace
 
 struct HttpFrontend::State {
-  State(asio::any_io_executor e, ApiServer& s, std::uint16_t port)
-      : executor(std::move(e)), server(s), acceptor(executor, {asio::ip::address_v4::loopback(), port}) {}
+  State(asio::any_io_executor e, ApiServer& s, tcp::endpoint endpoint)
+      : executor(std::move(e)), server(s), acceptor(executor, endpoint) {}
   asio::any_io_executor executor;
   ApiServer& server;
   tcp::acceptor acceptor;
@@ -193,8 +205,10 @@ struct HttpFrontend::State {
   }
 };
 
-HttpFrontend::HttpFrontend(asio::any_io_executor executor, ApiServer& server, std::uint16_t port)
-    : state_(std::make_shared<State>(std::move(executor), server, port)) {
+HttpFrontend::HttpFrontend(asio::any_io_executor executor, ApiServer& server, std::uint16_t port,
+                           const std::string& address)
+    : state_(
+          std::make_shared<State>(std::move(executor), server, tcp::endpoint(asio::ip::make_address(address), port))) {
   asio::co_spawn(state_->executor, State::accept(state_), asio::detached);
 }
 
@@ -206,15 +220,15 @@ std::uint16_t HttpFrontend::port() const {
   return state_->acceptor.local_endpoint().port();
 }
 std::string HttpFrontend::url() const {
-  return fmt::format("http://127.0.0.1:{}", port());
+  const tcp::endpoint at = state_->acceptor.local_endpoint();
+  if (at.address().is_unspecified()) return fmt::format("http://127.0.0.1:{}", at.port());
+  std::ostringstream out;  // Brackets an IPv6 address.
+  out << "http://" << at;
+  return out.str();
 }
 
 std::string HttpFrontend::kubeconfig(const std::string& user) const {
-  return fmt::format(
-      "apiVersion: v1\nkind: Config\ncurrent-context: sim\nclusters:\n- name: sim\n  cluster: {{server: \"{}\"}}\n"
-      "users:\n- name: sim\n  user: {{token: \"{}\"}}\ncontexts:\n- name: sim\n  context: {{cluster: sim, user: "
-      "sim}}\n",
-      url(), user);
+  return kubeconfig_for(url(), user);
 }
 
 void HttpFrontend::stop() {

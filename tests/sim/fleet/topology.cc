@@ -102,7 +102,7 @@ std::optional<std::vector<NodeSpec>> topology(std::string_view name) {
   const std::string_view digits = name.substr(name.find(':') + 1);
   int count = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
-  if (error != std::errc() || end != digits.data() + digits.size() || count < 1) return std::nullopt;
+  if (error != std::errc() || end != digits.data() + digits.size() || count < 0) return std::nullopt;
   std::vector<NodeSpec> nodes;
   for (int i = 1; i <= count; ++i) {
     nodes.push_back(nos ? nos_node(numbered("nos", i), several(2, a100()))
