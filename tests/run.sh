@@ -7,7 +7,7 @@
 #              each parser for ten seconds under libFuzzer, 2,000 faulted rollouts, format, shellcheck. What continuous
 #              integration runs. A skip that tests/allowed_skips.txt does not name counts as failed
 #   nightly    + two hours of faulted rollouts with new seeds, upgrade from the former release, AddressSanitizer, all combinations, other walks, seeded mistakes, the
-#              limits of the benches
+#              limits of the benches, a signed release, the program for arm64
 #   asan, tsan the second tier under that sanitizer
 #
 # `./dev test SUITE [FILTER]` runs one suite and builds only what that needs:
@@ -124,7 +124,7 @@ run_walks() {
 
 # kubectl against the simulated API server; with $GSODEV_KUBECTL, else the one on PATH.
 run_kubectl() {
-  suite kubectl tests/sim/kubectl_test.sh --simulated "build/$PRESET/tests/sim/sim_server"
+  suite kubectl tests/sim/kubectl_test.sh --simulated "build/$PRESET/tests/sim/fleet/gso-sim"
 }
 
 run_conformance() {  # [PART]
@@ -212,10 +212,12 @@ await_control_plane() {
 
 tier_full() {
   [ "$(id -u)" -eq 0 ] || die "./dev test full builds an image, for which it must be root"
-  ensure_packages "${LINT_PACKAGES[@]}" "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}"
+  ensure_packages "${LINT_PACKAGES[@]}" "${ENGINE_PACKAGES[@]}" "${IMAGE_PACKAGES[@]}" "${BENCH_PACKAGES[@]}" "${FUZZ_PACKAGES[@]}" \
+    "${RELEASE_PACKAGES[@]}" "${RELEASE_TEST_PACKAGES[@]}"
   suite format ./dev fmt --check
   suite shellcheck ./dev shellcheck
   tier_test
+  build release gpu-sharing-operator
   if await_control_plane; then
     GSODEV_KUBECTL=$(built_kubectl) run_kubectl
     run_conformance
@@ -223,7 +225,6 @@ tier_full() {
   fi
   end_background
   run_soak --from 501 --seeds 2000
-  build release gpu-sharing-operator
   PRESET=release run_scenarios
   run_glibc
   run_image
@@ -243,6 +244,9 @@ tier_nightly() {
   suite former-release tests/chart/former_release.sh build
   run_conformance upgrade
   run_conformance fleet-bench
+  run_conformance release-signed
+  build_release arm64
+  suite arm64 tests/libraries/arm64_test.py build/release-arm64/controller/gpu-sharing-operator build/release/controller/gpu-sharing-operator "build/$PRESET/tests/sim/fleet/gso-sim"
   run_walks --random 100
   # Hours: without ctest, which would end it.
   run_soak --from "$(($(date +%s) * 1000))" --minutes 120
@@ -283,7 +287,7 @@ run_one() {  # SUITE [FILTER]
       run_scenarios "${@:2}"
       ;;
     kubectl)
-      build "$PRESET" sim_server
+      build "$PRESET" gso-sim
       tests/conformance/controlplane/build.sh kubectl
       GSODEV_KUBECTL=$(built_kubectl) run_kubectl
       ;;

@@ -2,7 +2,7 @@
 # Everything that needs a real API server; `./dev test full` calls it after the builds. The parts run side by side, each in a
 # control plane of its own that is removed at its end: they mostly wait.
 #
-#   run.sh [PART...]      all parts by default, but for fleet-bench and upgrade
+#   run.sh [PART...]      all parts by default, but for fleet-bench, upgrade and release-signed
 #   run.sh --list         the names of the parts, one a line
 #
 # GSODEV_CONFORMANCE_JOBS says how many at once (6), GSODEV_BUILD which build is tried (build/debug).
@@ -48,21 +48,24 @@ seed-commands     whole helm                       conformance/seed_commands_tes
 kubectl-commands  whole -
 sequences         api   -
 playground        none  -                          conformance/playground_test.sh
+crd-change        whole helm                       conformance/crd_change_test.sh
 custom-resources  api   -                          conformance/custom_resources_test.sh
 lint              whole -                          conformance/linted_objects_test.py
 least-privilege   whole helm,promtool              conformance/least_privilege_test.sh
 chart             whole helm,promtool,kubeconform  chart/chart_render_test.sh+chart/chart_install_test.sh
 secure-metrics    api   helm,promtool              conformance/secure_metrics_test.sh
+release           api   helm,krew                  conformance/release_test.sh
 pod-mutation      whole helm,kubeconform           chart/pod_mutation_test.sh
 '
 mapfile -t all_parts < <(awk 'NF { print $1 }' <<<"$table")
 # Only when named, and in `./dev test nightly`. fleet-bench builds a Go program and measures, which nothing should do beside
-# it; upgrade needs the program of the former release, which takes half an hour to build.
+# it; upgrade needs the program of the former release, which takes half an hour to build; cosign takes minutes.
 table+='
 fleet-bench       none  -
 upgrade           none  helm
+release-signed    api   helm,krew,cosign           conformance/release_test.sh signed
 '
-named_parts=(fleet-bench upgrade)
+named_parts=(fleet-bench upgrade release-signed)
 if [[ ${1:-} == --list ]]; then
   printf '%s\n' "${all_parts[@]}" "${named_parts[@]}"
   exit
@@ -134,7 +137,7 @@ play() {
     return
   fi
   for script in ${scripts//+/ }; do
-    bounded "$project/tests/$script" "$cluster" "$build" "${@:5}" || status=1
+    bounded "$project/tests/$script" "$cluster" "$build" "${@:5}" || status=$?
   done
   return "$status"
 }

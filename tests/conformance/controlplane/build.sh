@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of the test control plane from their pinned Go modules into a cache folder.
 #
-#   build.sh [PROGRAM...]    builds what is missing, one line for each program: kwok, promtool and kubeconform only when named
+#   build.sh [PROGRAM...]    builds what is missing, one line for each program: the others only when named
 #   build.sh --bin           prints the folder of the programs
 #
 # GSODEV_KUBERNETES=1.30 takes Kubernetes from the pins of kubernetes-1.30/ instead of kubernetes/: the oldest release that
@@ -19,7 +19,7 @@ if [[ ! -f $here/$kubernetes/go.mod ]]; then
   echo "build.sh: no pins for Kubernetes $GSODEV_KUBERNETES; there are: $(cd "$here" && echo kubernetes-*)" >&2
   exit 1
 fi
-hash=$(cd "$here" && cat build.sh find_go.sh ./{etcd,helm,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
+hash=$(cd "$here" && cat build.sh find_go.sh ./{cosign,etcd,helm,krew,kubeconform,kwok,prometheus,prometheus-operator,"$kubernetes"}/go.{mod,sum} | sha256sum | cut -c1-16)
 out=$cache/controlplane/$hash
 # What every part of the conformance suite needs; the others are built by what uses them.
 all=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl helm)
@@ -82,7 +82,15 @@ describe() {
       version=$(pinned kubeconform github.com/yannh/kubeconform)
       ldflags+=" -X main.version=$version"
       ;;
-    *) die "unknown program $1; there are: ${all[*]} kwok promtool kubeconform" ;;
+    krew)
+      folder=krew package=sigs.k8s.io/krew/cmd/krew
+      version=$(pinned krew sigs.k8s.io/krew)
+      ;;
+    cosign)
+      folder=cosign package=github.com/sigstore/cosign/v2/cmd/cosign
+      version=$(pinned cosign github.com/sigstore/cosign/v2)
+      ;;
+    *) die "unknown program $1; there are: ${all[*]} kwok promtool kubeconform krew cosign" ;;
   esac
 }
 
