@@ -14,6 +14,7 @@ skip() { echo "skipped: $*"; exit 77; }
 architecture=$(dpkg --print-architecture)
 program=$project/$(release_program "$architecture")
 PATH=$("$here/controlplane/build.sh" --bin):$PATH
+((EUID == 0)) || skip "chroot is for root"
 [[ -x $program ]] || skip "no $program; ./dev build release makes it"
 version=$(sed -n 's/^version: //p' charts/gpu-sharing-operator/Chart.yaml)
 release=$project/build/release-$version
@@ -109,6 +110,19 @@ installs_from_the_registry() {
     "$registry/gpu/gpu-sharing-operator@$(<"$work/digest")" ]]
   kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
 }
+# As the container's command and user are, on another port.
+has_twelve_nodes() { [[ $(command kubectl --kubeconfig "$work/simulator.kubeconfig" get nodes --output name | wc -l) == 12 ]]; }
+serves_a_simulated_cluster() {
+  skopeo copy --src-tls-verify=false "docker://$registry/gpu/gso-sim:$version" "dir:$work/image"
+  mkdir "$work/root"
+  python3 -c 'import json, sys; print(*(layer["digest"].split(":")[1] for layer in json.load(open(sys.argv[1]))["layers"]), sep="\n")' "$work/image/manifest.json" |
+    while read -r layer; do tar -xzf "$work/image/$layer" -C "$work/root"; done
+  start simulator chroot --userspec=65532:65532 "$work/root" /usr/bin/gso-sim --install --listen 127.0.0.1:0
+  await 30 grep -oP ' at \Khttp://[^,]+' "$work/simulator.log"
+  curl --silent --fail "$(grep -oP ' at \Khttp://[^,]+' "$work/simulator.log")/kubeconfig" >"$work/simulator.kubeconfig"
+  await 30 has_twelve_nodes
+  stop simulator
+}
 # As an upgrade does that does not leave them to the chart (docs/upgrading.md).
 applies_the_crds() { kubectl apply --server-side --force-conflicts -f "$work/tarball/$name/crds"; }
 # krew clones an index with git.
@@ -140,6 +154,7 @@ check "the Debian package is clean, and has the same" has_a_clean_package
 [[ -z $signed ]] || check "a key is made" makes_a_key
 check "image and chart are pushed, the image by the digest that is printed" pushes_image_and_chart
 check "helm installs the chart from the registry, with that image" installs_from_the_registry
+check "the simulator's image from the registry serves a cluster" serves_a_simulated_cluster
 check "the CRDs of the tarball apply over those of the chart" applies_the_crds
 check "krew installs the plugin from the index of the release" installs_with_krew
 [[ -z $signed ]] || check "cosign verifies the checksums and the image, and refuses other ones" verifies_its_signatures

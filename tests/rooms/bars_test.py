@@ -16,7 +16,7 @@ LIMITS = {
     "product files": (448, 500),
     "product files of fewer than 40 lines": (15, 40),
     "product files of more than 500 lines": (0, 0),
-    "product lines": (92_113, 80_000),
+    "product lines": (92_006, 80_000),
     "headers that one other file includes": (0, 0),
     "structs of a code or reason and a text": (3, 3),
     "places that search our own messages": (0, 0),

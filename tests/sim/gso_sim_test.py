@@ -46,11 +46,12 @@ class Simulator:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return answer.read().decode()
 
-    def labels(self):
-        return [node["metadata"].get("labels", {}) for node in json.loads(self.call("/api/v1/nodes"))["items"]]
+    def nodes_with(self, condition):
+        """How many nodes have metadata that fulfil the condition."""
+        return sum(bool(condition(node["metadata"])) for node in json.loads(self.call("/api/v1/nodes"))["items"])
 
     def replicas(self, wanted):
-        return sum(labels.get("nvidia.com/gpu.replicas") == wanted for labels in self.labels())
+        return self.nodes_with(lambda metadata: metadata.get("labels", {}).get("nvidia.com/gpu.replicas") == wanted)
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
@@ -74,7 +75,7 @@ def an_edit_is_rolled_out(program, operator, folder):
         with open(pathlib.Path(folder) / "operator.log", "wb") as log, subprocess.Popen(
                 [*operator, "run", "--kubeconfig", simulator.kubeconfig, *QUICK], env={**os.environ, "POD_NAMESPACE": "gpu-sharing-operator"}, stdout=log, stderr=log) as running:
             try:
-                until(lambda: sum("gpusharing.dev/state" in labels for labels in simulator.labels()) >= 11, "the operator knows the nodes")
+                until(lambda: simulator.nodes_with(lambda metadata: "gpusharing.dev/" in str(metadata.get("annotations"))) >= 11, "the operator has recorded what the nodes run")
                 text = "version: v1\nsharing: {mps: {resources: [{name: nvidia.com/gpu, replicas: 6}]}}\n"
                 simulator.call("/api/v1/namespaces/gpu-operator/configmaps/mps-config", "PATCH", {"data": {"any": text}}, "application/merge-patch+json")
                 until(lambda: simulator.replicas("6") == 11, "eleven nodes share their GPUs by six")
@@ -97,7 +98,7 @@ def the_kubeconfig_is_private_and_served(program, _operator, folder):
 def fleets_of_each_size_start(program, _operator, folder):
     for size in (0, 1, 2000):
         with Simulator(program, folder, "--nodes", str(size), "--listen", "127.0.0.1:0") as simulator:
-            until(lambda: len(simulator.labels()) == size, f"{size} nodes are there")
+            until(lambda: simulator.nodes_with(bool) == size, f"{size} nodes are there")
             assert simulator.end() == 0
 
 
