@@ -124,7 +124,7 @@ class Release:
         settings = {"GENERATOR": "DEB", "PACKAGE_NAME": NAME, "PACKAGE_VERSION": self.version, "PACKAGE_FILE_NAME": file.removesuffix(".deb"), "PACKAGE_VENDOR": NAME,
                     "PACKAGE_DIRECTORY": str(folder / "made"), "OUTPUT_FILE_PREFIX": str(folder), "PACKAGING_INSTALL_PREFIX": "/", "INSTALLED_DIRECTORIES": f"{folder}/tree;/",
                     "DEBIAN_PACKAGE_MAINTAINER": MAINTAINER, "DEBIAN_PACKAGE_ARCHITECTURE": architecture, "DEBIAN_PACKAGE_SECTION": "admin",
-                    "DEBIAN_PACKAGE_DEPENDS": "libc6 (>= 2.34)", "DEBIAN_PACKAGE_SUGGESTS": "tzdata, ca-certificates", "DEBIAN_PACKAGE_HOMEPAGE": self.chart()["home"],
+                    "DEBIAN_PACKAGE_DEPENDS": f"libc6 (>= {newest_glibc(self.programs[architecture])})", "DEBIAN_PACKAGE_SUGGESTS": "tzdata, ca-certificates", "DEBIAN_PACKAGE_HOMEPAGE": self.chart()["home"],
                     "DEBIAN_FILE_NAME": file, "PACKAGE_DESCRIPTION_SUMMARY": DESCRIPTION, "PACKAGE_DESCRIPTION": "\\n".join(textwrap.wrap(LONG, 72)), "STRIP_FILES": "OFF",
                     "DEBIAN_COMPRESSION_TYPE": "xz", "INSTALL_DEFAULT_DIRECTORY_PERMISSIONS": "OWNER_READ;OWNER_WRITE;OWNER_EXECUTE;GROUP_READ;GROUP_EXECUTE;WORLD_READ;WORLD_EXECUTE"}
         (folder / "cpack.cmake").write_text("".join(f'set(CPACK_{key} "{value}")\n' for key, value in settings.items()), encoding="utf-8")
@@ -166,15 +166,16 @@ class Release:
         return dict(re.findall(r"(?m)^(\w+): (.+)$", (CHART / "Chart.yaml").read_text(encoding="utf-8")))
 
     def package_chart(self, folder):
-        """The chart, whose default image is the one of this release: repository and digest."""
+        """The chart, whose default image is the one of this release: the repository a value, the digest an annotation."""
         copy = folder / "chart"
         shutil.copytree(CHART, copy)
         for name in (CHART / ".helmignore").read_text(encoding="utf-8").split():
             for path in copy.rglob(name):
                 path.unlink()
         (copy / ".helmignore").unlink()
-        replace_once(copy / "values.yaml", f"  repository: {NAME}\n", f"  repository: {self.repository()}\n")
-        replace_once(copy / "values.yaml", '  digest: ""\n', f"  digest: {self.images[NAME]}\n")
+        for values in ("values.yaml", "files/values.yaml"):
+            replace_once(copy / values, f"  repository: {NAME}\n", f"  repository: {self.repository()}\n")
+        replace_once(copy / "Chart.yaml", "annotations:\n", f"annotations:\n  gpusharing.dev/image-digest: {self.images[NAME]}\n")
         replace_once(copy / "Chart.yaml", f"      image: {NAME}:{self.version}\n", f"      image: {self.repository()}@{self.images[NAME]}\n")
         for path in copy.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -249,6 +250,12 @@ spec:
             self.artifact_hub()
             self.provenance()
             self.checksums()
+
+
+def newest_glibc(program):
+    """The version that it asks the dynamic linker for."""
+    versions = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", run("readelf", "--version-info", "--wide", program))
+    return ".".join(map(str, max((int(major), int(minor)) for major, minor in versions)))
 
 
 def replace_once(path, old, new):

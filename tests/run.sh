@@ -217,7 +217,7 @@ tier_full() {
   suite format ./dev fmt --check
   suite shellcheck ./dev shellcheck
   tier_test
-  build release gpu-sharing-operator
+  build release gpu-sharing-operator gso-sim
   if await_control_plane; then
     GSODEV_KUBECTL=$(built_kubectl) run_kubectl
     run_conformance

@@ -110,6 +110,20 @@ installs_from_the_registry() {
     "$registry/gpu/gpu-sharing-operator@$(<"$work/digest")" ]]
   kubectl wait --for=condition=Established --timeout=30s crd/sharingpolicies.gpusharing.dev crd/sharingrollouts.gpusharing.dev
 }
+# rendered ARGS...: the image of the packaged chart with these values.
+rendered() {
+  helm template x "$release/gpu-sharing-operator-chart-$version.tgz" --namespace x --set operandNamespaces='{default}' "$@" --show-only templates/deployment.yaml |
+    sed -n 's/^ *image: "\{0,1\}\([^"]*\)"\{0,1\}$/\1/p'
+}
+# A mirror has the image by the same digest; --reuse-values has the values of another version, in which there is none.
+lets_users_choose_the_image() {
+  local digest other=sha256:0000000000000000000000000000000000000000000000000000000000000000
+  digest=$(<"$work/digest")
+  [[ $(rendered --set image.repository=mirror.example/op) == "mirror.example/op@$digest" ]]
+  [[ $(rendered --set image.tag=mine) == "$registry/gpu/gpu-sharing-operator:mine" ]]
+  [[ $(rendered --set image.digest=$other) == "$registry/gpu/gpu-sharing-operator@$other" ]]
+  if helm show values "$release/gpu-sharing-operator-chart-$version.tgz" | grep "$digest"; then return 1; fi
+}
 # As the container's command and user are, on another port.
 has_twelve_nodes() { [[ $(command kubectl --kubeconfig "$work/simulator.kubeconfig" get nodes --output name | wc -l) == 12 ]]; }
 serves_a_simulated_cluster() {
@@ -154,6 +168,7 @@ check "the Debian package is clean, and has the same" has_a_clean_package
 [[ -z $signed ]] || check "a key is made" makes_a_key
 check "image and chart are pushed, the image by the digest that is printed" pushes_image_and_chart
 check "helm installs the chart from the registry, with that image" installs_from_the_registry
+check "a user's repository, tag or digest is taken instead" lets_users_choose_the_image
 check "the simulator's image from the registry serves a cluster" serves_a_simulated_cluster
 check "the CRDs of the tarball apply over those of the chart" applies_the_crds
 check "krew installs the plugin from the index of the release" installs_with_krew

@@ -21,8 +21,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- define "gso.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "gso.serviceAccount" . }}
 {{- end }}
+{{- /* The digest of a release is an annotation of its chart: as a default value it would come back with --reuse-values. */ -}}
 {{- define "gso.image" -}}
-{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
+{{- $digest := .Values.image.digest }}
+{{- if not (or $digest .Values.image.tag) }}{{ $digest = index .Chart.Annotations "gpusharing.dev/image-digest" }}{{ end -}}
+{{ .Values.image.repository }}{{ if $digest }}@{{ $digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- define "gso.selector" -}}
 app.kubernetes.io/name: {{ include "gso.name" . }}
