@@ -1,4 +1,4 @@
-# The operator's image: the binary, glibc, time zones; no shell, no package manager, not root. The same
+# The operator's image: the binary, glibc, time zones, certificates; no shell, no package manager, not root. The same
 # root filesystem comes from `./dev image` without a container engine. docs/releasing.md says how BUILD_BASE is raised, and
 # `./dev test image` builds this file.
 # BASE may also be a distroless image with glibc, by digest.

@@ -79,7 +79,7 @@ class Release:
     # --- for each architecture
 
     def files(self, architecture, folder):
-        """{path in the tarball: file}, made in `folder`."""
+        """Fills the folder with what a tarball has."""
         folder.mkdir()
         program = self.programs[architecture]
         shutil.copy(program, folder / NAME)
@@ -103,7 +103,7 @@ class Release:
     def deb(self, architecture, files, folder):
         """By CPack, of a tree as it is installed."""
         share, document = folder / "tree/usr/share", folder / f"tree/usr/share/doc/{NAME}"
-        placed = {f"{NAME}": folder / f"tree/usr/bin/{NAME}", **{name: share / place for place, name in COMPLETIONS.values()}}
+        placed = {NAME: folder / f"tree/usr/bin/{NAME}", **{name: share / place for place, name in COMPLETIONS.values()}}
         for name, place in placed.items():
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(files / name, place)
@@ -144,7 +144,7 @@ class Release:
     # --- for all
 
     def image(self, name, programs, folder):
-        """The archive and its bills of materials; returns the digest."""
+        """The archive and its bills of materials."""
         roots, libraries = {}, {}
         for architecture, program in programs.items():
             roots[program] = folder / f"{name}-{architecture}"
@@ -185,7 +185,7 @@ class Release:
         return f"{self.registry or 'REGISTRY'}/charts"
 
     def krew(self, tarballs):
-        """A manifest, in an index of its own: the folder is a repository that `kubectl krew index add` takes."""
+        """A manifest, where an index has it: `kubectl krew index add` takes a git repository with that folder."""
         platforms = "".join(f"""  - selector:
       matchLabels: {{os: linux, arch: {architecture}}}
     uri: {self.downloads}/{path.name}

@@ -87,6 +87,8 @@ names_what_is_wrong() {
 }
 # For maintenance windows.
 knows_time_zones() { [[ -s $root/usr/share/zoneinfo/Europe/Berlin ]]; }
+# For API servers whose kubeconfig names no certificate.
+has_certificates() { (($(grep -c 'BEGIN CERTIFICATE' "$root/etc/ssl/certs/ca-certificates.crt") > 100)); }
 has_no_shell() {
   local found
   found=$(find "$root" \( -perm /6000 -o -name 'sh' -o -name 'bash' -o -name 'apt*' -o -name 'dpkg*' \) -not -type d -print)
@@ -114,7 +116,8 @@ if engine inspect --type image "$image" >/dev/null 2>&1; then
   check "the same: lint of a good profile" finds_nothing_wrong
   check "the same: lint of a bad profile" names_what_is_wrong
   check "time zones are there" knows_time_zones
-  check "no shell, no package manager, no program with the rights of another user" has_no_shell
+  check "certificates are there" has_certificates
+check "no shell, no package manager, no program with the rights of another user" has_no_shell
   check "the root filesystem is that of ./dev image" is_what_dev_image_writes
 fi
 close_checks
