@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 import yaml
@@ -88,10 +89,16 @@ def an_edit_is_rolled_out(program, operator, folder):
 
 
 def the_kubeconfig_is_private_and_served(program, _operator, folder):
+    (pathlib.Path(folder) / "kubeconfig").touch(mode=0o644)
     with Simulator(program, folder, "--nodes", "0") as simulator:
         assert simulator.kubeconfig.stat().st_mode & 0o777 == 0o600, oct(simulator.kubeconfig.stat().st_mode)
         assert simulator.call("/kubeconfig") == simulator.kubeconfig.read_text(encoding="utf-8")
         assert simulator.url in simulator.call("/kubeconfig")
+        named = urllib.request.Request(simulator.url + "/kubeconfig", headers={"Host": 'a"b: [c'})
+        try:
+            raise AssertionError(urllib.request.urlopen(named, timeout=30).read())
+        except urllib.error.HTTPError as refused:
+            assert refused.code == 400, refused
         assert simulator.end() == 0
 
 
@@ -103,7 +110,7 @@ def fleets_of_each_size_start(program, _operator, folder):
 
 
 def wrong_flags_are_refused(program, _operator, _folder):
-    for flags, said in ((["--listen", "nowhere"], "nowhere"), (["--listen", "127.0.0.1:70000"], "70000"), (["--nodes", "-1"], "--nodes"), (["--bogus"], "--bogus"),
+    for flags, said in ((["--listen", "nowhere"], "nowhere"), (["--listen", "localhost:0"], "IP address"), (["--listen", "127.0.0.1:70000"], "70000"), (["--nodes", "-1"], "--nodes"), (["--bogus"], "--bogus"),
                         (["--topology", "none"], "uniform:N"), (["--topology", "demo", "--nodes", "3"], "--topology"), (["--listen", "192.0.2.1:1"], "192.0.2.1:1")):
         done = subprocess.run([program, *flags], capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 2 and said in done.stderr, (flags, done)

@@ -133,6 +133,9 @@ asio::awaitable<void> serve_watch(std::shared_ptr<Connection> connection, ApiSer
   connection->socket.close(ignored);
 }
 
+// What a Host header has: a name or an address, and a port.
+constexpr std::string_view kOfHost = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:-_[]";
+
 std::string kubeconfig_for(std::string_view url, std::string_view user) {
   return fmt::format(
       "apiVersion: v1\nkind: Config\ncurrent-context: sim\nclusters:\n- name: sim\n  cluster: {{server: \"{}\"}}\n"
@@ -153,8 +156,11 @@ asio::awaitable<bool> serve_one(std::shared_ptr<Connection> connection, ApiServe
   const RequestContext context = context_of(in);
   k8s::HttpResponse answer;
   if (in.target() == "/kubeconfig") {
-    answer.status = 200;
-    answer.body = kubeconfig_for(fmt::format("http://{}", std::string_view(in[http::field::host])), "system:admin");
+    const std::string_view host = in[http::field::host];
+    const bool named = !host.empty() && host.find_first_not_of(kOfHost) == std::string_view::npos;
+    answer.status = named ? 200 : 400;
+    answer.body =
+        named ? kubeconfig_for(fmt::format("http://{}", host), "system:admin") : "the Host header names no host";
   } else if (ApiServer::is_watch(request)) {
     auto watch = server->watch(request, context);
     if (auto* stream = std::get_if<std::shared_ptr<WatchStream>>(&watch)) {

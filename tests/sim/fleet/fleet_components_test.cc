@@ -244,7 +244,7 @@ TEST(Topologies, HaveTheNodesOfTheStory) {
   EXPECT_EQ(demo->size(), 12U);
   EXPECT_EQ(topology("uniform:3")->size(), 3U);
   EXPECT_EQ(topology("nos:2")->back().labels.at("nos.nebuly.com/gpu-partitioning"), "mps");
-  for (const char* name : {"", "uniform:", "uniform:0", "uniform:x", "nos:", "other"})
+  for (const char* name : {"", "uniform:", "uniform:-1", "uniform:x", "nos:", "other"})
     EXPECT_FALSE(topology(name)) << name;
 }
 

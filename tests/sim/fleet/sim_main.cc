@@ -1,11 +1,13 @@
 // gso-sim: a simulated API server over HTTP with a GPU fleet, in one process. Prints where it is when it is ready, and
 // runs until SIGTERM or SIGINT. docs/simulator.md.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <charconv>
 #include <chrono>
@@ -52,15 +54,18 @@ std::optional<Endpoint> endpoint_of(std::string_view text) {
   Endpoint out{.address = std::string(address)};
   const std::string_view port = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-  if (error != std::errc() || end != port.data() + port.size() || address.empty()) return std::nullopt;
+  boost::system::error_code no_address;
+  boost::asio::ip::make_address(out.address, no_address);
+  if (error != std::errc() || end != port.data() + port.size() || no_address) return std::nullopt;
   return out;
 }
 
-// For the user alone, as kubectl writes it.
+// For the user alone, as kubectl writes it, also where the file was there.
 bool write_private(const std::string& path, std::string_view text) {
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (file < 0) return false;
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written =
+      ::fchmod(file, 0600) == 0 && ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   return ::close(file) == 0 && written;
 }
 
@@ -112,7 +117,8 @@ int serve(const Settings& settings) {
   if (!nodes)
     return fail("there is no topology '" + settings.topology + "'; there are: " + std::string(gso::sim::kTopologies));
   const auto endpoint = endpoint_of(settings.listen);
-  if (!endpoint) return fail("--listen '" + settings.listen + "' is not ADDRESS:PORT, such as 127.0.0.1:6443");
+  if (!endpoint)
+    return fail("--listen '" + settings.listen + "' is not ADDRESS:PORT with an IP address, such as 127.0.0.1:6443");
   asio::io_context io(1);
   const auto clock = k8s::make_real_clock(io.get_executor());
   gso::sim::ApiServer server(io.get_executor(), *clock);
