@@ -35,7 +35,7 @@ def run_both():
 
 def the_answers_are_the_same(arm64, amd64, given):
     here = str(pathlib.Path(__file__).resolve())
-    done = subprocess.run([ROOT / "tests/scenarios/suite.py", "--jobs", str(os.cpu_count()), *given], env={**os.environ, "GSO_BIN": here, "GSODEV_BOTH": f"{arm64}:{amd64}"},
+    done = subprocess.run([ROOT / "tests/scenarios/suite.py", "--jobs", str(os.cpu_count()), *given], env={**os.environ, "GSO_BIN": here, "GSODEV_BOTH": f"{arm64}:{amd64}", "GSODEV_PATIENCE": "20"},
                           capture_output=True, text=True, check=False)
     wrong = [line for line in done.stdout.splitlines() if line.startswith("FAIL")]
     glibc_test.expect(re.search(r"^[1-9]\d* passed, 0 failed", done.stdout, re.M), "\n".join(wrong[:20]) or done.stdout[-500:] + done.stderr[-500:])

@@ -23,5 +23,6 @@ def binary():
 
 def ask(arguments, manifests):
     """Runs the program once over manifests, without a cluster, and returns how it ended."""
-    return subprocess.run([binary()] + arguments, input=json.dumps(manifests), capture_output=True, text=True, timeout=30,
+    return subprocess.run([binary()] + arguments, input=json.dumps(manifests), capture_output=True, text=True,
+                          timeout=30 * int(os.environ.get("GSODEV_PATIENCE", "1")),
                           env=ENVIRONMENT)
