@@ -117,7 +117,7 @@ if engine inspect --type image "$image" >/dev/null 2>&1; then
   check "the same: lint of a bad profile" names_what_is_wrong
   check "time zones are there" knows_time_zones
   check "certificates are there" has_certificates
-check "no shell, no package manager, no program with the rights of another user" has_no_shell
+  check "no shell, no package manager, no program with the rights of another user" has_no_shell
   check "the root filesystem is that of ./dev image" is_what_dev_image_writes
 fi
 close_checks
