@@ -68,11 +68,11 @@ if(GSO_STATIC_DEPENDENCIES)
   target_compile_definitions(simdjson::simdjson INTERFACE SIMDJSON_THREADS_ENABLED=1)
   target_compile_definitions(date::date-tz INTERFACE USE_OS_TZDB=1 ONLY_C_LOCALE=1 HAS_STRING_VIEW=1)
   # Debian's own archives and headers that are compiled in, and the package of each; gcc-12 is the compiler's libstdc++ and
-  # libgcc. Archives for another architecture are in a folder of their own (GSO_SYSROOT).
+  # libgcc, which a toolchain file names where they are of another package. Archives for another architecture are in a folder of their own (GSO_SYSROOT).
   string(REGEX MATCH "^[0-9]+" gcc ${CMAKE_CXX_COMPILER_VERSION})
   foreach(library nghttp2=libnghttp2-dev zlib=zlib1g-dev libyaml=libyaml-dev yaml-cpp=libyaml-cpp-dev
-          gcc-${gcc}=libstdc++-${gcc}-dev boost1.81=libboost1.81-dev nlohmann-json3=nlohmann-json3-dev cli11=libcli11-dev
-          protozero=libprotozero-dev)
+          gcc-${gcc}${GSO_GCC_SOURCE}=libstdc++-${gcc}-dev${GSO_GCC_PACKAGE} boost1.81=libboost1.81-dev
+          nlohmann-json3=nlohmann-json3-dev cli11=libcli11-dev protozero=libprotozero-dev)
     string(REPLACE "=" ";" library ${library})
     list(GET library 1 package)
     list(GET library 0 library)

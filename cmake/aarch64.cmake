@@ -4,6 +4,9 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+# Where Debian packages the cross compiler's libstdc++ and libgcc: with a source and versions of their own.
+set(GSO_GCC_SOURCE -cross)
+set(GSO_GCC_PACKAGE -arm64-cross)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 
 set(CMAKE_TRY_COMPILE_PLATFORM_VARIABLES GSO_SYSROOT)

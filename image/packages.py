@@ -25,7 +25,7 @@ PATIENCE = int(os.environ.get("GSODEV_IMAGE_PATIENCE", "60"))
 CARRIED = {"libc6": ("amd64", "arm64"), "tzdata": ("all",), "ca-certificates": ("all",)}
 # The packages that tell of Debian's updates of the libraries inside a program (cmake/Dependencies.cmake links them).
 LINKED = {"openssl": "libssl-dev", "fmtlib": "libfmt-dev", "spdlog": "libspdlog-dev", "simdjson": "libsimdjson-dev", "howardhinnant-date": "libhowardhinnant-date-dev",
-          "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev", "libyaml": "libyaml-dev", "yaml-cpp": "libyaml-cpp-dev", "gcc-12": "libstdc++-12-dev",
+          "nghttp2": "libnghttp2-dev", "zlib": "zlib1g-dev", "libyaml": "libyaml-dev", "yaml-cpp": "libyaml-cpp-dev", "gcc-12": "libstdc++-12-dev", "gcc-12-cross": "libstdc++-12-dev-arm64-cross",
           "boost1.81": "libboost1.81-dev", "nlohmann-json3": "nlohmann-json3-dev", "cli11": "libcli11-dev", "protozero": "libprotozero-dev"}
 # Of those, what the project builds itself.
 BUILT = {"openssl", "fmtlib", "spdlog", "simdjson", "howardhinnant-date"}
@@ -112,12 +112,18 @@ def candidate(name, architecture="all"):
     return found[1] if found else ""
 
 
+def candidate_source(name):
+    """The version of its source: a package that Debian only built again, and the cross compiler's, have versions of their own."""
+    version = candidate(name)
+    found = re.search(r"^Source: \S+ \((\S+)\)", run("apt-cache", "show", f"{name}={version}"), re.MULTILINE) if version else None
+    return found[1] if found else version
+
+
 def outdated(libraries):
     """A line for each library inside the program that is older than the mirrors' version, which might be a security update."""
     lines = []
     for name, version in libraries:
-        # Of the source: a package that Debian only built again has a version of its own.
-        newer = re.sub(r"\+b\d+$", "", candidate(LINKED[name])) if name in LINKED else ""
+        newer = candidate_source(LINKED[name]) if name in LINKED else ""
         if newer and subprocess.run(["dpkg", "--compare-versions", newer, "gt", version], check=False).returncode == 0:
             how = PIN if name in BUILT else f"Run apt-get install {LINKED[name]}"
             lines.append(f"the program contains {name} {version}, but Debian has {newer}. {how} and build the program again.")

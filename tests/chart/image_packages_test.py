@@ -133,7 +133,7 @@ class Packages(unittest.TestCase):
 
     def test_a_package_that_debian_only_built_again_is_no_newer_library(self):
         apt_cache = self.folder / "bin/apt-cache"
-        apt_cache.write_text("#!/bin/sh\necho '  Candidate: 0.7.0+dfsg-8+b1'\n", encoding="utf-8")
+        apt_cache.write_text("#!/bin/sh\necho '  Candidate: 0.7.0+dfsg-8+b1'\n[ $1 = policy ] || echo 'Source: yaml-cpp (0.7.0+dfsg-8)'\n", encoding="utf-8")
         apt_cache.chmod(0o755)
         self.assertEqual(self.packages.outdated([["yaml-cpp", "0.7.0+dfsg-8"]]), [])
         self.assertEqual(len(self.packages.outdated([["yaml-cpp", "0.7.0+dfsg-7"]])), 1)
