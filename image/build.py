@@ -12,6 +12,7 @@ larger than its limit. Each program is run in its root filesystem before anythin
 where this machine has another architecture. The last line is "DIGEST PATH" of the archive.
 """
 import argparse
+import functools
 import io
 import json
 import os
@@ -26,7 +27,7 @@ import tempfile
 import typing
 
 import oci
-from packages import fetch, libraries_of, locked, note, outdated, run, sha256, write_lock
+from packages import fetch, libraries_of, locked, note, outdated, own_architecture, run, sha256, write_lock
 
 HERE = pathlib.Path(__file__).resolve().parent
 USER = "65532"
@@ -71,7 +72,7 @@ def strip(program):
 
 
 def is_native(program):
-    return architecture_of(program).name == run("dpkg", "--print-architecture").strip()
+    return architecture_of(program).name == own_architecture()
 
 
 def emulated(program, root=None):
@@ -126,9 +127,7 @@ def fill(root, program, folder):
     (root / "etc/passwd").write_text(f"root:x:0:0:root:/:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/:/sbin/nologin\n", encoding="utf-8")
     (root / "etc/group").write_text(f"root:x:0:\nnonroot:x:{USER}:\n", encoding="utf-8")
     (root / "etc/nsswitch.conf").write_text("hosts: files dns\n", encoding="utf-8")
-    for path in sorted(root.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" or ".so" in path.name else 0o644)
+    oci.even_modes(root, lambda path: path.parent.name == "bin" or ".so" in path.name)
 
 
 def try_it(root, program):
@@ -173,10 +172,23 @@ def bill(root, program, version, created, digest, libraries):
                        "creationInfo": {"created": created, "creators": ["Tool: image/build.py"]}, "packages": [own, *beside, *inside], "relationships": relations}, indent=1) + "\n"
 
 
-def version_of_chart():
-    return re.search(r"(?m)^version: (\S+)", (HERE.parent / "charts/gpu-sharing-operator/Chart.yaml").read_text(encoding="utf-8"))[1]
+def roots_of(programs, folder):
+    """({program: its root filesystem}, {program: the libraries inside it}, {program: how it names itself}), each tried."""
+    roots, libraries, answers = {}, {}, {}
+    for program in programs:
+        roots[program] = folder / f"{program.name}-{architecture_of(program).name}"
+        fill(roots[program], program, folder)
+        answers[program], libraries[program] = try_it(roots[program], program)
+        refuse_unpatched(libraries[program])
+    return roots, libraries, answers
 
 
+def chart():
+    """The chart's lines that have one value."""
+    return dict(re.findall(r"(?m)^(\w+): (.+)$", (HERE.parent / "charts/gpu-sharing-operator/Chart.yaml").read_text(encoding="utf-8")))
+
+
+@functools.cache
 def moment():
     """(seconds, the same as text) of the last commit, or of SOURCE_DATE_EPOCH: when all of a release is said to be made."""
     when = int(os.environ.get("SOURCE_DATE_EPOCH") or run("git", "-C", str(HERE), "log", "-1", "--format=%ct"))
@@ -230,17 +242,13 @@ def arguments():
 def main():
     options = arguments()
     os.umask(0o022)
-    version = version_of_chart()
+    version = chart()["version"]
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         if options.lock:
             write_lock(folder)
-        roots, libraries = {}, {}
-        for number, program in enumerate(options.programs):
-            roots[program] = folder / f"rootfs-{number}"
-            fill(roots[program], program, folder)
-            answer, libraries[program] = try_it(roots[program], program)
-            refuse_unpatched(libraries[program])
+        roots, libraries, answers = roots_of(options.programs, folder)
+        for program, answer in answers.items():
             print(f"{answer} for {architecture_of(program).name} runs in its root filesystem")
         old = sorted({line for program in options.programs for line in outdated(libraries[program])})
         if old and options.lock:

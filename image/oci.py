@@ -1,13 +1,17 @@
 """OCI image archives whose bytes depend on what is in them alone."""
 import gzip
-import hashlib
 import io
 import json
 import tarfile
 
+from packages import sha256
 
-def sha256(data):
-    return hashlib.sha256(data).hexdigest()
+
+def even_modes(root, runs):
+    """Modes of a folder's files that do not depend on whose checkout they come from; `runs`: whether a file is executed."""
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or runs(path) else 0o644)
 
 
 def add(archive, name, data, when, mode=0o644):

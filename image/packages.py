@@ -50,9 +50,15 @@ def note(text):
 
 
 @functools.cache
+def own_architecture():
+    """Debian's name of this machine's."""
+    return run("dpkg", "--print-architecture").strip()
+
+
+@functools.cache
 def apt_options(architecture):
     """What apt needs to answer for another architecture than this machine's: lists of its own, fetched here."""
-    if architecture in ("all", run("dpkg", "--print-architecture").strip()):
+    if architecture in ("all", own_architecture()):
         return ()
     lists = CACHE / "apt" / architecture
     (lists / "partial").mkdir(parents=True, exist_ok=True)

@@ -9,22 +9,18 @@ image by its digest, a manifest and an index of krew, metadata for Artifact Hub,
 the files will be. Nothing is pushed without --push, which names REGISTRY once more; what would be pushed where is printed.
 """
 import argparse
-import gzip
-import hashlib
 import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
-import tarfile
 import tempfile
 import textwrap
 
 import build
 import oci
-from packages import libraries_of, locked, run
+from packages import locked, run, sha256
 
 PROJECT = pathlib.Path(__file__).resolve().parents[1]
 CHART = PROJECT / "charts/gpu-sharing-operator"
@@ -47,13 +43,14 @@ OVERRIDES = f"{NAME}: embedded-library\n"
 
 
 def sha256_of(path):
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return sha256(path.read_bytes())
 
 
 class Release:
     def __init__(self, out, programs, simulator, registry, downloads):
         self.out, self.registry = out, registry
-        self.version = build.version_of_chart()
+        self.chart = build.chart()
+        self.version = self.chart["version"]
         self.downloads = f"{downloads}/{self.version}"
         self.when, self.created = build.moment()
         self.programs = {build.architecture_of(program).name: program for program in programs}
@@ -91,9 +88,7 @@ class Release:
         for shell, (_, name) in COMPLETIONS.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(self.answer(architecture, "completion", shell), encoding="utf-8")
-        for path in folder.rglob("*"):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or path.name == NAME else 0o644)
+        oci.even_modes(folder, lambda path: path.name == NAME)
         return folder
 
     def tarball(self, architecture, folder):
@@ -116,15 +111,14 @@ class Release:
         (document / "copyright").write_text(self.copyright(), encoding="utf-8")
         (share / "lintian/overrides").mkdir(parents=True)
         (share / f"lintian/overrides/{NAME}").write_text(OVERRIDES, encoding="utf-8")
+        oci.even_modes(folder / "tree", lambda path: path.parent.name == "bin")
         for path in (folder / "tree").rglob("*"):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.is_dir() or path.parent.name == "bin" else 0o644)
             os.utime(path, (self.when, self.when), follow_symlinks=False)
         file = f"{NAME}_{self.version}_{architecture}.deb"
         settings = {"GENERATOR": "DEB", "PACKAGE_NAME": NAME, "PACKAGE_VERSION": self.version, "PACKAGE_FILE_NAME": file.removesuffix(".deb"), "PACKAGE_VENDOR": NAME,
                     "PACKAGE_DIRECTORY": str(folder / "made"), "OUTPUT_FILE_PREFIX": str(folder), "PACKAGING_INSTALL_PREFIX": "/", "INSTALLED_DIRECTORIES": f"{folder}/tree;/",
                     "DEBIAN_PACKAGE_MAINTAINER": MAINTAINER, "DEBIAN_PACKAGE_ARCHITECTURE": architecture, "DEBIAN_PACKAGE_SECTION": "admin",
-                    "DEBIAN_PACKAGE_DEPENDS": f"libc6 (>= {newest_glibc(self.programs[architecture])})", "DEBIAN_PACKAGE_SUGGESTS": "tzdata, ca-certificates", "DEBIAN_PACKAGE_HOMEPAGE": self.chart()["home"],
+                    "DEBIAN_PACKAGE_DEPENDS": f"libc6 (>= {newest_glibc(self.programs[architecture])})", "DEBIAN_PACKAGE_SUGGESTS": "tzdata, ca-certificates", "DEBIAN_PACKAGE_HOMEPAGE": self.chart["home"],
                     "DEBIAN_FILE_NAME": file, "PACKAGE_DESCRIPTION_SUMMARY": DESCRIPTION, "PACKAGE_DESCRIPTION": "\\n".join(textwrap.wrap(LONG, 72)), "STRIP_FILES": "OFF",
                     "DEBIAN_COMPRESSION_TYPE": "xz", "INSTALL_DEFAULT_DIRECTORY_PERMISSIONS": "OWNER_READ;OWNER_WRITE;OWNER_EXECUTE;GROUP_READ;GROUP_EXECUTE;WORLD_READ;WORLD_EXECUTE"}
         (folder / "cpack.cmake").write_text("".join(f'set(CPACK_{key} "{value}")\n' for key, value in settings.items()), encoding="utf-8")
@@ -145,13 +139,8 @@ class Release:
 
     def image(self, name, programs, folder):
         """The archive and its bills of materials."""
-        roots, libraries = {}, {}
-        for architecture, program in programs.items():
-            roots[program] = folder / f"{name}-{architecture}"
-            build.fill(roots[program], program, folder)
-            _, libraries[program] = build.try_it(roots[program], program)
-            build.refuse_unpatched(libraries[program])
-            self.libraries |= {tuple(library) for library in libraries[program]}
+        roots, libraries, _ = build.roots_of(programs.values(), folder)
+        self.libraries |= {tuple(library) for inside in libraries.values() for library in inside}
         archive, digest, _ = build.archive_of(roots, self.version)
         self.images[name] = digest
         self.add(f"{name}-{self.version}.oci.tar", archive, f"{self.repository(name)}:{self.version}@{digest}")
@@ -160,10 +149,6 @@ class Release:
 
     def repository(self, name=NAME):
         return f"{self.registry}/{name}" if self.registry else name
-
-    def chart(self):
-        """The chart's lines that are read here; of a mapping's value, the text."""
-        return dict(re.findall(r"(?m)^(\w+): (.+)$", (CHART / "Chart.yaml").read_text(encoding="utf-8")))
 
     def package_chart(self, folder):
         """The chart, whose default image is the one of this release: the repository a value, the digest an annotation."""
@@ -177,8 +162,7 @@ class Release:
             replace_once(copy / values, f"  repository: {NAME}\n", f"  repository: {self.repository()}\n")
         replace_once(copy / "Chart.yaml", "annotations:\n", f"annotations:\n  gpusharing.dev/image-digest: {self.images[NAME]}\n")
         replace_once(copy / "Chart.yaml", f"      image: {NAME}:{self.version}\n", f"      image: {self.repository()}@{self.images[NAME]}\n")
-        for path in copy.rglob("*"):
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        oci.even_modes(copy, lambda path: False)
         self.add(f"{NAME}-chart-{self.version}.tgz", oci.squeeze(oci.tar_of(copy, self.when, prefix=f"{NAME}/")), f"oci://{self.charts()}/{NAME}:{self.version}")
 
     def charts(self):
@@ -202,7 +186,7 @@ metadata:
   name: {PLUGIN}
 spec:
   version: v{self.version}
-  homepage: {self.chart()["home"]}
+  homepage: {self.chart["home"]}
   shortDescription: {DESCRIPTION.split(":")[0]}
   description: |
     {LONG}
@@ -214,8 +198,8 @@ spec:
                  f"{self.charts()}/{NAME}:artifacthub.io (oras push, as an artifact)")
 
     def checksums(self):
-        lines = sorted(f"{sha256_of(path)}  {path.relative_to(self.out)}\n" for path, _ in self.destinations)
-        return self.add("SHA256SUMS", "".join(sorted(lines, key=lambda line: line.split()[1])))
+        sums = {str(path.relative_to(self.out)): sha256_of(path) for path, _ in self.destinations}
+        return self.add("SHA256SUMS", "".join(f"{sums[name]}  {name}\n" for name in sorted(sums)))
 
     def provenance(self):
         """An in-toto statement with the predicate of SLSA: what each file was made of."""
@@ -229,10 +213,10 @@ spec:
         self.add(f"{NAME}-{self.version}.intoto.jsonl", oci.text_of({
             "_type": "https://in-toto.io/Statement/v1", "subject": sorted(subjects, key=lambda one: one["name"]), "predicateType": "https://slsa.dev/provenance/v1",
             "predicate": {
-                "buildDefinition": {"buildType": f"{self.chart()['home']}/build/v1",
+                "buildDefinition": {"buildType": f"{self.chart['home']}/build/v1",
                                     "externalParameters": {"architectures": sorted(self.programs), "registry": self.registry, "downloads": self.downloads},
                                     "resolvedDependencies": [{"uri": f"git+{SOURCE}", "digest": {"gitCommit": commit}}, *map(json.loads, unique)]},
-                "runDetails": {"builder": {"id": f"{self.chart()['home']}/build"}, "metadata": {"startedOn": self.created}}}}) + b"\n")
+                "runDetails": {"builder": {"id": f"{self.chart['home']}/build"}, "metadata": {"startedOn": self.created}}}}) + b"\n")
 
     def make(self):
         with tempfile.TemporaryDirectory() as temporary:
@@ -319,7 +303,7 @@ def main():
     options = arguments()
     demand((["cosign"] if options.key else []) + (["skopeo", "helm"] if options.push else []))
     os.umask(0o022)
-    out = options.out.resolve() / f"release-{build.version_of_chart()}"
+    out = options.out.resolve() / f"release-{build.chart()['version']}"
     shutil.rmtree(out, ignore_errors=True)
     release = Release(out, options.programs, options.simulator, options.push or options.registry, options.downloads)
     release.make()

@@ -68,16 +68,9 @@ def main():
         if not shutil.which(needed):
             print(f"skipped: no {needed}; ./dev build release --arch arm64 makes the program and installs qemu")
             sys.exit(77)
-    passed = failed = 0
-    for test, *given in ((glibc_test.asks_for_nothing_but_glibc, arm64), (glibc_test.asks_for_no_newer_glibc, arm64), (glibc_test.keeps_its_unwinder_to_itself, arm64),
-                         (commands_answer_the_same, arm64, amd64), (an_edit_is_rolled_out, arm64, simulator), (the_answers_are_the_same, arm64, amd64, sys.argv[4:])):
-        try:
-            test(*given)
-            passed += 1
-            print(f"ok {test.__name__.replace('_', ' ')}", flush=True)
-        except AssertionError as problem:
-            failed += 1
-            print(f"FAILED {test.__name__.replace('_', ' ')}: {problem}", flush=True)
+    passed, failed = glibc_test.play([
+        (glibc_test.asks_for_nothing_but_glibc, arm64), (glibc_test.asks_for_no_newer_glibc, arm64), (glibc_test.keeps_its_unwinder_to_itself, arm64),
+        (commands_answer_the_same, arm64, amd64), (an_edit_is_rolled_out, arm64, simulator), (the_answers_are_the_same, arm64, amd64, sys.argv[4:])])
     print(f"{passed} passed, {failed} failed, 0 skipped")
     sys.exit(1 if failed else 0)
 

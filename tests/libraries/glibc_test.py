@@ -183,22 +183,27 @@ def time_zones(root, folder):
         expect_answer(inside(root, folder, "lint", "window.yaml", zones=zones), status, *texts)
 
 
+def play(tests, part=""):
+    """Calls each, (function, arguments…), prints a line with the function's name, and returns how many (passed, failed)."""
+    passed = failed = 0
+    for one, *given in tests:
+        title = part + one.__name__.replace("_", " ")
+        try:
+            one(*given)
+            passed += 1
+            print(f"ok {title}", flush=True)
+        except AssertionError as problem:
+            failed += 1
+            print(f"FAILED {title}: {problem}", flush=True)
+    return passed, failed
+
+
 def main():
     binary = pathlib.Path(sys.argv[1]).resolve()
     counts = {"passed": 0, "failed": 0, "skipped": 0}
 
     def part(name, tries, *given):
-        passed, failed, skipped = 0, 0, 0
-        for one in tries:
-            title = one.__name__.replace("_", " ")
-            try:
-                one(*given)
-                passed += 1
-                print(f"ok {name}: {title}")
-            except AssertionError as problem:
-                failed += 1
-                print(f"FAILED {name}: {title}: {problem}")
-        report(name, passed, failed, skipped)
+        report(name, *play([(one, *given) for one in tries], f"{name}: "), 0)
 
     def report(name, passed, failed, skipped):
         for key, count in (("passed", passed), ("failed", failed), ("skipped", skipped)):
